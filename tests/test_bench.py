@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from harness import Live, with_live
+from samples import rows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts" / "lib"))
 
@@ -22,7 +23,7 @@ from bench.rows import ROWS, WIRES, Row
 from bench.run import chosen_rows
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@rows("row", ROWS)
 def test_a_request_says_how_its_answer_is_played(row: Row) -> None:
     body = row.body()
     assert asked(body) == (row.texts, row.every_ms) and body.count(NUMBER) == 1

@@ -6,6 +6,7 @@ import pytest
 from checks import IllegalStream, check_message_stream
 from events import Event, closed, delta, opened
 from harness import whole_message
+from samples import rows
 
 START, *_, REASON, STOP = whole_message("m", "a")
 PING: Event = {"type": "ping"}
@@ -92,14 +93,14 @@ ILLEGAL = {
 }
 
 
-@pytest.mark.parametrize("case", LEGAL)
+@rows("case", LEGAL)
 def test_a_legal_stream_passes_and_so_does_one_that_is_cut(case: str) -> None:
     check_message_stream(LEGAL[case])
     for size in range(len(LEGAL[case])):
         check_message_stream(LEGAL[case][:size], cut=True)
 
 
-@pytest.mark.parametrize("case", ILLEGAL)
+@rows("case", ILLEGAL)
 def test_an_illegal_stream_is_refused(case: str) -> None:
     with pytest.raises(IllegalStream):
         check_message_stream(ILLEGAL[case])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import rows
 
 from proxy.cli.command import Context
 from proxy.cli.config_file import ConfigFile
@@ -103,7 +104,7 @@ VALUES: list[tuple[str, str | None, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "stored", "found"), VALUES)
+@rows("name, value, stored, found", VALUES)
 def test_a_variable_wins_over_the_file_and_the_file_over_the_default(
     name: str, value: str | None, stored: Any, found: Any
 ) -> None:
@@ -136,7 +137,7 @@ NAMED = [
 ]
 
 
-@pytest.mark.parametrize(("variable", "key", "value"), NAMED)
+@rows("variable, key, value", NAMED)
 def test_the_names_of_the_interface_are_known(variable: str, key: str, value: str) -> None:
     config, warnings = load({variable: value})
     assert config != Config() and not warnings
@@ -164,7 +165,7 @@ WRONG_VARIABLES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "expected"), WRONG_VARIABLES)
+@rows("name, value, expected", WRONG_VARIABLES)
 def test_a_variable_that_cannot_be_right_stops_the_start(name: str, value: str, expected: str) -> None:
     """Whatever the file says: nobody meant the value that would be used instead."""
     with pytest.raises(ConfigError, match=f"^{name}: expected .*{expected}"):
@@ -204,8 +205,8 @@ def test_unknown_keys_are_warnings_with_the_nearest_name() -> None:
     assert len(warnings) == 5 and all(len(warning) < 300 for warning in warnings)
 
 
-@pytest.mark.parametrize("on", [True, 1, "1", "on", "Yes", " TRUE "])
-@pytest.mark.parametrize("off", [False, 0, "0", "off", "No", "", "  "])
+@rows("on", [True, 1, "1", "on", "Yes", " TRUE "])
+@rows("off", [False, 0, "0", "off", "No", "", "  "])
 def test_a_switch_has_the_same_words_in_the_file_as_in_a_variable(on: Any, off: Any) -> None:
     config, _ = load({}, {"p1": {"responsesApi": on, "reasoningSignatures": off}})
     assert config.openai_routes and not config.section(CodexSettings).reasoning_signatures
@@ -231,7 +232,7 @@ STRANGE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "told"), STRANGE)
+@rows("name, told", STRANGE)
 def test_a_variable_that_is_nearly_one_of_ours_is_a_warning(name: str, told: str | None) -> None:
     config, warnings = load({name: "1"})
     assert config == Config()
@@ -279,8 +280,8 @@ WRONG_KEYS: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value", "expected"), WRONG_KEYS)
-@pytest.mark.parametrize("first", [True, False])
+@rows("key, value, expected", WRONG_KEYS)
+@rows("first", [True, False])
 def test_a_key_that_cannot_be_right_stops_the_start(key: str, value: Any, expected: str, first: bool) -> None:
     """A proxy that went on without its file would be one without its key."""
     wrong, right = {key: value}, {"apiKey": "hunter2"} if key != "apiKey" else {"bindAddress": "192.0.2.1"}
@@ -309,7 +310,7 @@ BAD = (
 )
 
 
-@pytest.mark.parametrize("value", [*GOOD, *BAD])
+@rows("value", [*GOOD, *BAD])
 def test_a_credential_goes_to_https_or_loopback_only(value: str) -> None:
     for name, field in (("PROXY_P1_BASE_URL", "base_url"), ("PROXY_P1_ISSUER", "issuer")):
         if value in GOOD:
@@ -451,7 +452,7 @@ _SAMPLES = (
 )
 
 
-@pytest.mark.parametrize("setting", [one for one in SETTINGS if one.variables], ids=lambda one: one.variables[0])
+@rows("setting", [one for one in SETTINGS if one.variables])
 def test_what_stands_unseen_around_a_value_is_no_part_of_it_and_inside_it_is_refused(setting: Setting) -> None:
     """`key\\n` from a file of variables is common, and a header with it would be none."""
     value, parsed = next((sample, found) for sample in _SAMPLES if (found := _parsed(setting, sample)) is not None)
@@ -476,8 +477,8 @@ def test_a_program_that_embeds_the_proxy_may_give_keys_as_they_were_read() -> No
         Config(api_key=Secret("k3\ny"))
 
 
-@pytest.mark.parametrize(
-    ("value", "found"),
+@rows(
+    "value, found",
     [
         ("anna=p1/work, bob=p1/home", (("anna", "p1/work"), ("bob", "p1/home"))),
         ({"anna": "p1/work"}, (("anna", "p1/work"),)),

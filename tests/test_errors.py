@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 import pytest
+from samples import rows
 from source import PACKAGE, source_of
 
 from proxy.cli.main import COMMANDS
@@ -41,7 +42,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("word", WORDS)
+@rows("word", WORDS)
 def test_a_kind_has_a_status_and_a_word(word: str) -> None:
     for kind, status in WORDS[word].items():
         error = ProxyError("why", kind=kind)
@@ -53,8 +54,8 @@ def test_a_kind_has_a_status_and_a_word(word: str) -> None:
 CODE = "claude-cli/2.1.330 (external, cli)"
 
 
-@pytest.mark.parametrize(
-    ("error", "agent", "told"),
+@rows(
+    "error, agent, told",
     [
         (RequestError("x"), CODE, "policy_blocked"),
         (RequestError("x", param="tools[0].type", provider="p1"), CODE, "policy_blocked"),

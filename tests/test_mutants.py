@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import rows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts" / "lib"))
 
@@ -107,7 +108,7 @@ def test_a_test_that_does_not_end_or_ends_the_process(does: Callable[[], object]
     assert [(run.outcome, run.reached) for run in runs] == [("passed", [7]), (outcome, ())]
 
 
-@pytest.mark.parametrize(
+@rows(
     "source",
     [
         "LIMIT = 1 + 1",
@@ -124,8 +125,8 @@ def test_what_is_no_code_of_a_function_stays(source: str) -> None:
     assert mutants_of("f.py", ast.parse(source)) == {}
 
 
-@pytest.mark.parametrize(
-    ("line", "after"),
+@rows(
+    "line, after",
     [
         ("x = a < b", {"a <= b"}),
         ("x = a in b", {"a not in b"}),

@@ -11,6 +11,7 @@ import pytest
 from checks import IllegalStream
 from core.reply_cases import answer, chat_reply, responses_reply
 from openai_streams import check_chat_chunks, check_response_events
+from samples import rows
 
 from proxy.core.ingress import Ingress
 
@@ -57,7 +58,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], ...]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "row"), [(kind, row) for kind in WRONG for row in WRONG[kind]])
+@rows("kind, row", [(kind, row) for kind in WRONG for row in WRONG[kind]])
 def test_no_member_of_an_event_may_be_wrong(kind: str, row: tuple[Any, ...]) -> None:
     path, value, *nth = row
     events = copy.deepcopy(EVENTS)
@@ -72,7 +73,7 @@ def test_the_streams_are_legal_as_they_are() -> None:
     assert check_chat_chunks(CHUNKS, include_usage=True)["usage"] == CHUNKS[-1]["usage"]
 
 
-@pytest.mark.parametrize("number", range(len(EVENTS)))
+@rows("number", range(len(EVENTS)))
 def test_no_event_may_be_missing_or_come_twice(number: int) -> None:
     """Neither when the numbers show it, nor when they do not."""
     missing = [event for index, event in enumerate(EVENTS) if index != number]
@@ -82,7 +83,7 @@ def test_no_event_may_be_missing_or_come_twice(number: int) -> None:
             check_response_events(events)
 
 
-@pytest.mark.parametrize("number", [number for number in range(len(CHUNKS)) if number])
+@rows("number", [number for number in range(len(CHUNKS)) if number])
 def test_no_chunk_may_come_before_the_role_or_behind_the_end(number: int) -> None:
     for chunks in ([CHUNKS[number], *CHUNKS], [*CHUNKS, CHUNKS[number]]):
         with pytest.raises(IllegalStream):
@@ -95,7 +96,7 @@ def with_delta(delta: dict[str, Any]) -> list[dict[str, Any]]:
     return [*CHUNKS[:-2], {**CHUNKS[0], "choices": [choice]}, *CHUNKS[-2:]]
 
 
-@pytest.mark.parametrize(
+@rows(
     "delta",
     [
         {"role": "assistant"},

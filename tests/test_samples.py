@@ -54,6 +54,23 @@ async def test_a_walk_tells_all_rows_that_fail() -> None:
     assert tried == [("x", 1, "a"), ("x", 2, "b"), ("x", 3, "c")]
 
 
+def test_a_table_may_be_within_another() -> None:
+    tried: list[tuple[str, int]] = []
+
+    @rows("letter", "ab")
+    @rows("number", [1, 2])
+    def test(letter: str, number: int) -> None:
+        tried.append((letter, number))
+        assert (letter, number) != ("b", 1)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        test()
+    (failed,) = caught.value.exceptions
+    assert isinstance(failed, ExceptionGroup) and failed.__notes__ == ["in the row {'letter': 'b'}"]
+    assert failed.exceptions[0].__notes__ == ["in the row {'number': 1}"]
+    assert tried == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+
+
 TABLE = """
 import pytest
 from samples import each

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
+from samples import rows
 
 from proxy.auth.callback import CallbackListener, judge
 from proxy.errors import SignInError
@@ -16,8 +17,8 @@ from proxy.errors import SignInError
 PATH = "/auth/callback"
 
 
-@pytest.mark.parametrize(
-    ("method", "target", "status", "code", "refused"),
+@rows(
+    "method, target, status, code, refused",
     [
         ("GET", "/favicon.ico", 404, None, None),
         *(("GET", f"{path}?state=S&code=C", 404, None, None) for path in ("/favicon.ico", "/auth/callback/")),

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from samples import rows
 
 from proxy.auth import http
 from proxy.auth.http import IssuerFailure, TokenClient, TokenResponse, repeated
@@ -137,8 +138,8 @@ def test_time_limits() -> None:
     assert (http.TIMEOUT.connect, http.TIMEOUT.total) == (15.0, 30.0)
 
 
-@pytest.mark.parametrize(
-    ("given", "code", "reason"),
+@rows(
+    "given, code, reason",
     [
         (answer(401, {"error": {"code": "c", "message": "m"}}), "c", "401 c: m"),
         (answer(401, {"error": {"type": "t"}}), "t", "401 t"),

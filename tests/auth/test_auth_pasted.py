@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 import pytest
+from samples import rows
 
 from proxy.auth import pasted
 from proxy.auth.pasted import MAX_PASTE_CHARACTERS, MAX_PASTES, ask, read_paste
@@ -18,8 +19,8 @@ OTHER = "belongs to another sign-in"
 ELSEWHERE = "not the address that the browser ended at"
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
+@rows(
+    "text, code",
     [
         *((text, "C/1") for text in (ADDRESS, f"  {ADDRESS}\r", f'"{ADDRESS}"', f"<{ADDRESS}>", f"{ADDRESS}#")),
         # As browsers show an address, and parts of it.
@@ -32,8 +33,8 @@ def test_a_code_is_found(text: str, code: str) -> None:
     assert (found.code, found.refused, found.wrong) == (code, None, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
+@rows(
+    "text, why",
     [
         ("", "nothing"),
         ("  \r", "nothing"),

@@ -6,6 +6,7 @@ import base64
 import json
 
 import pytest
+from samples import rows
 
 from proxy.auth.jwt import claims
 from proxy.auth.pkce import base64url, challenge_of, new_pkce
@@ -42,13 +43,13 @@ def _token(payload: bytes, padded: bool = False) -> str:
     return f"h.{part if padded else part.rstrip('=')}.s"
 
 
-@pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("name", ["a", "ab", "abc", "ü>?~"])
+@rows("padded", [False, True])
+@rows("name", ["a", "ab", "abc", "ü>?~"])
 def test_claims_with_and_without_padding(name: str, padded: bool) -> None:
     assert claims(_token(json.dumps({"sub": name}, ensure_ascii=False).encode(), padded)) == {"sub": name}
 
 
-@pytest.mark.parametrize(
+@rows(
     "token",
     [
         *("invalid", "", "a.b", "a.b.c.d", "..", "h.*.s", "h.YQ.s", "h.é.s", None, 7, b"x"),

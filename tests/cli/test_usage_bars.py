@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from samples import rows
 
 from proxy.cli.usage.bars import Terminal, bars, kept_lines
 from proxy.core.allowances.report import Allowance, AllowanceWindow
@@ -59,7 +60,7 @@ def test_screens(terminal: Terminal) -> None:
     assert bars(KNOWN, terminal, NOW) == SCREENS[terminal]
 
 
-@pytest.mark.parametrize("columns", range(1, 140))
+@rows("columns", range(1, 140))
 def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
     wide = replace(FIVE, title="界" if columns == 0 else "A title that is far too long for a column", used=123456.0)
     rows = bars(replace(KNOWN, windows=(*KNOWN.windows, wide)), Terminal(columns, colours=True), NOW)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from samples import rows
 
 from proxy.core.compaction import (
     EFFORTS,
@@ -23,8 +23,8 @@ def asked(content: Any, role: str = "user") -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": "hi"}, {"role": role, "content": content}]}
 
 
-@pytest.mark.parametrize(
-    ("request_body", "expected"),
+@rows(
+    "request_body, expected",
     [
         ({"system": f"… {SYSTEM_MARKER}."}, True),
         ({"system": [{"type": "text", "text": SYSTEM_MARKER}]}, True),
@@ -50,8 +50,8 @@ def test_both_markers_in_the_newest_message(request_body: dict[str, Any], expect
     assert is_compaction(request_body) is expected
 
 
-@pytest.mark.parametrize("effort", EFFORTS)
-@pytest.mark.parametrize("cap", EFFORTS)
+@rows("effort", EFFORTS)
+@rows("cap", EFFORTS)
 def test_a_cap_lowers_and_never_raises(effort: str, cap: str) -> None:
     capped = capped_effort(effort, cap)
     assert capped is not None

@@ -6,9 +6,9 @@ import base64
 import binascii
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import json_values, leaf_blocks
 from proxy.core.content import (
@@ -71,8 +71,8 @@ def test_any_document_is_survived(block: dict[str, Any]) -> None:
     assert omitted(block).startswith("[")
 
 
-@pytest.mark.parametrize(
-    ("system", "expected"),
+@rows(
+    "system, expected",
     [
         (None, ""),
         (3, ""),
@@ -89,8 +89,8 @@ def test_the_system_prompt_is_one_text(system: Any, expected: str) -> None:
     assert system_text(system) == expected
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
+@rows(
+    "source, expected",
     [
         ({"type": "base64", "media_type": "image/png", "data": "aGk"}, "data:image/png;base64,aGk="),
         ({"type": "base64", "media_type": "IMAGE/PNG", "data": "aGk="}, "data:image/png;base64,aGk="),
@@ -114,8 +114,8 @@ def test_a_missing_type_may_have_a_default() -> None:
     assert image_data_url(source, default_type="image/png") == "data:image/png;base64,aGk="
 
 
-@pytest.mark.parametrize(
-    ("url", "expected"),
+@rows(
+    "url, expected",
     [
         ("https://e.example/a", "https://e.example/a"),
         ("HTTP://e.example/a", "HTTP://e.example/a"),
@@ -136,8 +136,8 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
 A = {"type": "text", "text": "a"}
 
 
-@pytest.mark.parametrize(
-    ("block", "expected"),
+@rows(
+    "block, expected",
     [
         ({"type": "document", "source": {"type": "text", "data": "words"}}, ["words"]),
         ({"type": "document", "title": "T", "context": "C", "source": {"type": "text", "data": "w"}}, ["T\nC\nw"]),
@@ -170,8 +170,8 @@ def in_url(media_type: str, data: str) -> dict[str, Any]:
     return {"type": "image", "source": {"type": "url", "url": f"data:{media_type};base64,{data}"}}
 
 
-@pytest.mark.parametrize(
-    ("block", "expected"),
+@rows(
+    "block, expected",
     [
         (shown("image/png", PNG), None),
         (shown("IMAGE/PNG", " " + PNG[:6] + "\n" + PNG[6:]), None),
@@ -192,7 +192,7 @@ def in_url(media_type: str, data: str) -> dict[str, Any]:
         ({"type": "image"}, None),
     ],
 )
-@pytest.mark.parametrize(
+@rows(
     "around",
     [
         lambda block: [block],

@@ -6,14 +6,14 @@ import doctest
 import importlib
 import pkgutil
 
-import pytest
+from samples import rows
 
 import proxy.core
 
 MODULES = sorted(module.name for module in pkgutil.walk_packages(proxy.core.__path__, "proxy.core."))
 
 
-@pytest.mark.parametrize("name", MODULES)
+@rows("name", MODULES)
 def test_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 

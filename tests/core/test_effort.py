@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+from samples import rows
 
 from proxy.core.effort import (
     EFFORTS,
@@ -18,8 +19,8 @@ from proxy.core.effort import (
 )
 
 
-@pytest.mark.parametrize(
-    ("word", "effort"),
+@rows(
+    "word, effort",
     [
         *((word, word) for word in EFFORTS),
         *(("HIGH", "high"), (" high ", "high"), ("x-high", "xhigh"), ("extra_high", "xhigh"), ("Very High", "xhigh")),
@@ -38,7 +39,7 @@ def test_some_upstreams_know_none(word: str, effort: str) -> None:
     assert effort_asked({"output_config": {"effort": word}}, none=True) == effort
 
 
-@pytest.mark.parametrize("config", [None, "high", 5, [], {}, {"effort": 5}, {"effort": None}, {"effort": ["high"]}])
+@rows("config", [None, "high", 5, [], {}, {"effort": 5}, {"effort": None}, {"effort": ["high"]}])
 def test_what_is_no_text_asks_for_nothing(config: Any) -> None:
     request = {"output_config": config}
     assert effort_asked(request) is None and unknown_effort(request) is None
@@ -48,8 +49,8 @@ CODE = {"user_id": '{"device_id":"d","account_uuid":"","session_id":"s"}'}
 REVIEW = "You are a security monitor for autonomous AI coding agents."
 
 
-@pytest.mark.parametrize(
-    ("members", "effort"),
+@rows(
+    "members, effort",
     [
         *(({"thinking": {"type": "enabled", "budget_tokens": n}}, "low") for n in (1, 1024, 4096)),
         *(({"thinking": {"type": "enabled", "budget_tokens": n}}, "medium") for n in (4097, 16_384)),
@@ -164,7 +165,7 @@ CAPPED: list[tuple[dict[str, Any], str, dict[str, Any] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("request_body", "cap", "becomes"), CAPPED)
+@rows("request_body, cap, becomes", CAPPED)
 def test_a_cap_lowers_and_never_raises(request_body: dict[str, Any], cap: str, becomes: dict[str, Any] | None) -> None:
     before = copy.deepcopy(request_body)
     result = capped_request(request_body, cap)
@@ -172,9 +173,9 @@ def test_a_cap_lowers_and_never_raises(request_body: dict[str, Any], cap: str, b
     assert request_body == before
 
 
-@pytest.mark.parametrize("name", ["reasoning_effort", "reasoning"])
-@pytest.mark.parametrize(
-    ("word", "cap", "becomes"),
+@rows("name", ["reasoning_effort", "reasoning"])
+@rows(
+    "word, cap, becomes",
     [("high", "low", "low"), ("low", "high", "low"), ("minimal", "low", "minimal"), (None, "low", None), (5, "low", 5)],
 )
 def test_a_cap_on_the_openai_style_routes(name: str, word: Any, cap: str, becomes: Any) -> None:

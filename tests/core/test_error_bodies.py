@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from samples import rows
 
 from core.strategies import json_values
 from proxy.core.error_bodies import MAX_PLAIN, MAX_WORDS, error_event, error_of_body, error_of_value, shown, with_code
@@ -15,8 +16,8 @@ from proxy.core.error_bodies import MAX_PLAIN, MAX_WORDS, error_event, error_of_
 BOOM = {"message": "boom"}
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
+@rows(
+    "body, expected",
     [
         ({"error": {"message": "boom", "code": 5}}, {"message": "boom", "code": 5}),
         ({"error": "boom"}, BOOM),
@@ -51,8 +52,8 @@ def test_what_a_json_body_says(body: Any, expected: dict[str, Any]) -> None:
     assert error_of_body(json.dumps(body).encode()) == expected
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
+@rows(
+    "body, expected",
     [
         (b"no healthy upstream", {"message": "no healthy upstream"}),
         (b" upstream connect error\n or timeout ", {"message": "upstream connect error or timeout"}),
@@ -67,8 +68,8 @@ def test_what_a_plain_body_says(body: bytes, expected: dict[str, Any]) -> None:
     assert error_of_body(body) == expected
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
+@rows(
+    "data, expected",
     [
         ({"error": BOOM, "status": 429}, {"status": 429, "type": "error", "error": BOOM}),
         ({"type": "error", "error": BOOM}, {"type": "error", "error": BOOM}),
@@ -85,8 +86,8 @@ def test_an_event_that_is_called_an_error_is_one(data: Any, expected: dict[str, 
     assert error_event(json.dumps(data).encode()) == expected
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
+@rows(
+    "error, expected",
     [
         ({"code": 429, "message": "boom [WKE=a-b:c-d]"}, {"code": "a-b:c-d", "message": "boom"}),
         ({"message": "[WKE=a] boom"}, {"code": "a", "message": "boom"}),

@@ -9,6 +9,7 @@ from anthropic_sdk import read_message
 from checks import BLOCK_DELTAS, check_message_stream
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.hub_events import CALL, TEXT, THINKING, answer, begun, cited, ended, said, signed, text, thought, typed
 from core.strategies import cut_places, json_objects, pieces, texts
@@ -131,8 +132,8 @@ PARTS = [typed('{"query":'), typed('"rust"}')]
 RUST, GO = {"query": "rust"}, {"query": "go"}
 
 
-@pytest.mark.parametrize(
-    ("start", "deltas", "expected"),
+@rows(
+    "start, deltas, expected",
     [
         ({**TEXT, "text": "a"}, [text("b")], {"text": "ab"}),
         (TEXT, [text("a"), cited(CITATION), cited(CITATION)], {"text": "a", "citations": [CITATION] * 2}),

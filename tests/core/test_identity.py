@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import json_values
 from proxy.core.identity import MAX_ID_BYTES, Owner, owner_of, session_of
@@ -15,8 +15,8 @@ from proxy.core.identity import MAX_ID_BYTES, Owner, owner_of, session_of
 S, A, P = "x-claude-code-session-id", "x-claude-code-agent-id", "x-claude-code-parent-agent-id"
 
 
-@pytest.mark.parametrize(
-    ("headers", "expected"),
+@rows(
+    "headers, expected",
     [
         ({}, None),
         ({S: ["s"]}, Owner("s")),
@@ -49,8 +49,8 @@ def test_agents_of_a_session_are_apart_but_share_it() -> None:
     assert session_of(main, {}) == session_of(agent, {}) == "S"
 
 
-@pytest.mark.parametrize(
-    ("user_id", "expected"),
+@rows(
+    "user_id, expected",
     [
         (json.dumps({"device_id": "0", "account_uuid": "", "session_id": "S"}), "S"),
         ("user_0_account__session_S", "S"),

@@ -8,6 +8,7 @@ import pytest
 from checks import check_message_stream
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.hub_events import CALL, TEXT, THINKING, cited, folded, said, signed, text, thought, typed
 from proxy.core.messages import Event, Fold, MessageStream
@@ -68,8 +69,8 @@ def test_the_start_carries_the_estimate_and_begun_counts_what_is_seen() -> None:
     assert made.take()[0]["message"]["usage"]["input_tokens"] == 2
 
 
-@pytest.mark.parametrize(
-    ("steps", "committed"),
+@rows(
+    "steps, committed",
     [
         ([("open", "a", THINKING), ("delta", "a", thought("hm")), ("close", "a")], False),
         ([("open", "a", {"type": "redacted_thinking", "data": "x"}), ("close", "a")], False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
+from samples import rows
 
 from proxy.core.outgoing_proxies import OutboundProxies, Proxy, UnusableProxy
 
@@ -28,8 +29,8 @@ def address(proxies: OutboundProxies, url: str) -> str | None:
     return None if proxy is None else proxy.address
 
 
-@pytest.mark.parametrize(
-    ("names", "plain", "tls"),
+@rows(
+    "names, plain, tls",
     [
         ((), None, None),
         (("HTTP_PROXY",), "upper-http:1", None),
@@ -65,8 +66,8 @@ def test_a_cgi_program_believes_nothing() -> None:
     assert of(REQUEST_METHOD="", HTTPS_PROXY="ftp://x") == OutboundProxies()
 
 
-@pytest.mark.parametrize(
-    ("value", "url", "user"),
+@rows(
+    "value, url, user",
     [
         ("http://p:3128", "http://p:3128", None),
         ("p:3128", "http://p:3128", None),
@@ -91,8 +92,8 @@ def test_proxy_urls(value: str, url: str, user: str | None) -> None:
     assert "word" not in repr(proxy) and "word" not in proxy.address + proxy.url
 
 
-@pytest.mark.parametrize(
-    ("value", "why"),
+@rows(
+    "value, why",
     [
         ("socks5://SECRET:SECRET@p:1080", "SOCKS proxies are not supported"),
         ("socks5h://SECRET", "SOCKS proxies are not supported"),
@@ -118,7 +119,7 @@ def test_proxy_urls(value: str, url: str, user: str | None) -> None:
         ("http://us%3Aer:SECRET@p:1", "colon"),
     ],
 )
-@pytest.mark.parametrize("variable", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
+@rows("variable", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
 def test_unusable_proxies_name_the_variable_and_never_the_value(variable: str, value: str, why: str) -> None:
     with pytest.raises(UnusableProxy, match=f"^{variable} cannot be used: ") as caught:
         of(**{variable: value})
@@ -133,8 +134,8 @@ def test_a_fallback_that_is_not_needed_is_not_looked_at() -> None:
         of("HTTP_PROXY", ALL_PROXY="socks5://127.0.0.1:7890")
 
 
-@pytest.mark.parametrize(
-    ("exempt", "direct", "through"),
+@rows(
+    "exempt, direct, through",
     [
         ("", [], ["https://chatgpt.com", "https://127.0.0.1", "https://localhost"]),
         ("*", ["https://chatgpt.com", "wss://10.1.2.3", "https://[::1]"], []),

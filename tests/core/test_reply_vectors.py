@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from openai_sdk import read_chunks, read_completion, read_response, read_response_events
 from openai_streams import check_chat_chunks, check_response_events
+from samples import rows
 
 from core.reply_cases import (
     CHAT,
@@ -23,13 +24,13 @@ from core.reply_cases import (
 from proxy.core.sse import SSEDecoder, dump_json, encode_data, encode_events, load_json
 
 
-@pytest.mark.parametrize("name", reply_cases())
+@rows("name", reply_cases())
 def test_reply(name: str) -> None:
     expected = files_of(name)
     assert expected == {path: path.read_text("utf-8") for path in expected}
 
 
-@pytest.mark.parametrize("name", reply_cases())
+@rows("name", reply_cases())
 def test_chat_stream_is_legal_and_adds_up(name: str) -> None:
     events, ingress = case_of(name)
     chunks, completion = chat_result([events], ingress)
@@ -69,7 +70,7 @@ def unparsed(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("name", reply_cases())
+@rows("name", reply_cases())
 def test_the_split_does_not_matter(name: str) -> None:
     """Except for a broken answer on chat, where what stood before the fault in its batch is lost."""
     events, ingress = case_of(name)
@@ -83,7 +84,7 @@ def test_the_split_does_not_matter(name: str) -> None:
         assert chat[1] is None or chat_result(pieces, ingress) == chat
 
 
-@pytest.mark.parametrize("name", reply_cases())
+@rows("name", reply_cases())
 def test_bytes_are_those_of_plain_json(name: str) -> None:
     events, ingress = case_of(name)
     chunks, _ = chat_result([events], ingress)

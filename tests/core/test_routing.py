@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import json_values
 from proxy.core.routing import (
@@ -42,8 +43,8 @@ def label(model: str, *, alias_provider: str = "p1", affinity: str | None = None
     return found.label if found else None
 
 
-@pytest.mark.parametrize(
-    ("model", "expected"),
+@rows(
+    "model, expected",
     [
         ("gpt-5.6-luna[1m]", "p1"),
         ("gpt-5.6-luna[1M]", "p1"),
@@ -137,8 +138,8 @@ def test_what_a_list_has_wins_over_forms_of_names_and_the_first_list_over_others
         assert found == Route(expected, False), model
 
 
-@pytest.mark.parametrize(
-    ("called", "plain"),
+@rows(
+    "called, plain",
     [
         *(
             (f"claude-{model}", model)
@@ -161,8 +162,8 @@ def test_a_listed_name_that_begins_like_one_for_the_picker_is_itself() -> None:
     assert without_claude("claude-gpt-5.5", [own]) == "claude-gpt-5.5"
 
 
-@pytest.mark.parametrize(
-    ("model", "expected"),
+@rows(
+    "model, expected",
     [
         *(("gpt-6.2-sol", "gpt-6.1-sol"), ("gpt-6.2-terra", "gpt-6.1-terra"), ("gpt-7-luna", "gpt-6-luna")),
         *(
@@ -275,8 +276,8 @@ REVIEW: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
+@rows(
+    "changes, expected",
     [
         ({}, True),
         ({"stream": False}, True),

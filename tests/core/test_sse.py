@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import cut_places, json_objects, pieces
 from proxy.core.blocks import CITATIONS_DELTA, DELTAS
@@ -182,7 +183,7 @@ def test_every_text_comes_back(text: str) -> None:
     check_plain(*texts_of(text))
 
 
-@pytest.mark.parametrize(
+@rows(
     "value",
     [
         {},
@@ -229,8 +230,8 @@ def test_json_of_any_text_is_utf8(text: str) -> None:
     assert json.loads(encode_json([text])) == json.loads(json.dumps([text]))
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
+@rows(
+    "data, expected",
     [
         (b'{"a": "b\xffc"}', "b\ufffdc"),
         (b'{"a": "\xed\xa0\xbd"}', "\ufffd" * 3),
@@ -247,9 +248,7 @@ def test_what_is_no_text_is_mended(data: bytes, expected: str) -> None:
     assert load_json(mended_text(data)) == {"a": expected}
 
 
-@pytest.mark.parametrize(
-    "text", ["NaN", "[Infinity]", "-Infinity", "1e999", "-1e999", "", " ", "{} {}", "[1]x", "\u00a0{}"]
-)
+@rows("text", ["NaN", "[Infinity]", "-Infinity", "1e999", "-1e999", "", " ", "{} {}", "[1]x", "\u00a0{}"])
 def test_what_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         load_json(text)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from samples import rows
 
 from core.strategies import events, json_values
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
@@ -58,8 +59,8 @@ def item(value: Any) -> dict[str, Any]:
 SPENT = {"rate_limits": {"limit_reached": True}, "credits": {"has_credits": False}}
 
 
-@pytest.mark.parametrize(
-    ("event", "expected"),
+@rows(
+    "event, expected",
     [
         ({"type": "codex.rate_limits", **SPENT}, "waiting"),
         ({"type": "codex.rate_limits", "error": {"message": "x"}}, "waiting"),
@@ -88,8 +89,8 @@ def test_what_follows_from_an_event(event: dict[str, Any], expected: str) -> Non
     assert follows(event) == expected
 
 
-@pytest.mark.parametrize(
-    ("word", "kind", "status"),
+@rows(
+    "word, kind, status",
     [
         ("rate_limit_exceeded", "rate_limit", 429),
         ("Throttling.RateQuota", "rate_limit", 429),
@@ -119,7 +120,7 @@ def test_what_follows_from_an_event(event: dict[str, Any], expected: str) -> Non
         ("of_tomorrow", "upstream", 502),
     ],
 )
-@pytest.mark.parametrize("member", ["code", "type"])
+@rows("member", ["code", "type"])
 def test_in_a_stream_the_word_decides(word: str, kind: str, status: int, member: str) -> None:
     """No status comes with it, whatever the wire."""
     found = failure_of({"error": {member: word, "message": "m"}}, unknown=("upstream", 502))
@@ -130,8 +131,8 @@ CONTEXT = "Your input exceeds the context window of this model."
 LATE = {"status": 502, "code": "server_error", "message": "late"}
 
 
-@pytest.mark.parametrize(
-    ("event", "kind", "status", "retryable"),
+@rows(
+    "event, kind, status, retryable",
     [
         ({**ended("completed", error=LATE), "error": None}, "transient", 502, True),
         ({"type": "error", "error": {"status": 400, "message": "bad request"}}, "invalid_request", 400, False),
@@ -240,8 +241,8 @@ def test_the_end_of_a_spent_window_counts_and_not_the_next_try() -> None:
     assert slow is not None and (slow.kind, slow.retry_after) == ("rate_limit", 30)
 
 
-@pytest.mark.parametrize(
-    ("event", "error", "expected"),
+@rows(
+    "event, error, expected",
     [
         ({}, {"retry_after": 2}, 2.0),
         ({}, {"retry_after": "2.5"}, 2.5),
@@ -276,8 +277,8 @@ def limits(primary: Any = None, secondary: Any = None) -> dict[str, Any]:
     return {"rate_limits": {"limit_reached": True, **shown}}
 
 
-@pytest.mark.parametrize(
-    ("event", "expected"),
+@rows(
+    "event, expected",
     [
         ({"rate_limits": {"limit_reached": False}}, None),
         ({**limits(), "credits": {"has_credits": True}}, None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from samples import rows
 
 from proxy.observe.lifecycle import (
     Abandoned,
@@ -45,7 +45,7 @@ TOLD: list[tuple[str, tuple[Event, ...], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("endpoint", "events", "lines"), TOLD)
+@rows("endpoint, events, lines", TOLD)
 def test_a_request_is_told_when_it_has_ended(endpoint: str, events: tuple[Event, ...], lines: list[str]) -> None:
     now, told = [0.0], list[str]()
     state = MonitorState(clock=lambda: now[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from samples import rows
 
 from proxy.observe.lifecycle import SPANS
 from proxy.observe.timings import Timings
@@ -76,7 +77,7 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize(("steps", "spans"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+@rows("steps, spans", [row[1:] for row in ROWS])
 def test_spans_follow_one_another(steps: list[Step], spans: dict[str, float]) -> None:
     clock = Clock()
     timings = Timings(clock)

@@ -9,6 +9,7 @@ from unittest import mock
 import pytest
 from aiohttp.test_utils import make_mocked_request
 from harness import Live, ask, raw_request, with_live
+from samples import rows
 
 from proxy.config import Config
 from proxy.core.secret import Secret
@@ -81,8 +82,8 @@ async def test_further_hosts_can_be_allowed(live: Live, host: str, served: bool)
     await checked(live, served, Host=host)
 
 
-@pytest.mark.parametrize(
-    ("local", "settings", "served"),
+@rows(
+    "local, settings, served",
     [
         *(
             (local, {}, True)

@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from harness import Live, with_live
+from samples import rows
 
 from proxy.server.routes.page import get_page_file, index, wants_html
 
@@ -133,7 +134,7 @@ async def test_what_is_no_file_is_no_route() -> None:
 SCRIPTS = [name for name in NAMES if name.endswith(".js")]
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@rows("name", SCRIPTS)
 def test_scripts_are_small_and_make_no_elements_of_text(name: str) -> None:
     text = text_of(name)
     assert len(text.splitlines()) < 450

@@ -18,7 +18,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from harness import Live, ask
 from openai_live import BOTH, body_for
-from samples import each, sampled
+from samples import each, rows, sampled
 from wires import WIRES, Wire
 
 from proxy.core.error_bodies import masked, shown_bytes
@@ -325,7 +325,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("form", ELSEWHERE)
+@rows("form", ELSEWHERE)
 def test_a_secret_is_found_as_others_write_it(form: str) -> None:
     secret = Secret(SLASHED)
     found = blanked(f"<{ELSEWHERE[form]}>")
@@ -348,8 +348,8 @@ def test_a_secret_that_no_text_can_hold_stops_no_other() -> None:
     del secrets
 
 
-@pytest.mark.parametrize(
-    ("query", "shown"),
+@rows(
+    "query, shown",
     [
         ("beta=true&limit=5", "beta=true&limit=5"),
         ("key=abc", "key=[redacted len=3]"),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from samples import rows
 
 from proxy.cli.captures.restoring import STAND_IN, Restorer, restored_headers
 from proxy.cli.captures.samples import SIDE, sample
@@ -62,7 +63,7 @@ CASES: list[tuple[Any, Callable[[Any], Any], Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "look", "expected"), CASES)
+@rows("value, look, expected", CASES)
 def test_a_stand_in_is_of_the_same_kind(value: Any, look: Callable[[Any], Any], expected: Any) -> None:
     found, count = restored(value)
     assert look(found) == expected and PNG not in json.dumps(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from samples import rows
 
 from proxy.cli.doctor.attempts import SeenAttempt, attempt_lines
 
@@ -18,7 +18,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("said", HOSTILE, ids=range(len(HOSTILE)))
+@rows("said", HOSTILE)
 def test_an_answer_of_any_bytes_is_told(said: bytes) -> None:
     seen = SeenAttempt("http", "POST", "http://127.0.0.1:9/", {}, said)
     seen.error = said

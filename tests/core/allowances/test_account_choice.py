@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from samples import rows
 
 from proxy.core.allowances.accounts import Standing, for_account, in_order, is_name
 
@@ -11,8 +12,8 @@ SPENT, LATER = Standing("spent", used=100, opens=60), Standing("later", used=100
 OUT, FAILED = Standing("out", signed_in=False), Standing("failed", failed=True)
 
 
-@pytest.mark.parametrize(
-    ("accounts", "wishes", "expected"),
+@rows(
+    "accounts, wishes, expected",
     [
         # most is left: nothing known is untouched, ties by name
         ((MOST, HALF, NEW), {}, ["new"]),
@@ -49,7 +50,7 @@ def test_who_serves(accounts: tuple[Standing, ...], wishes: dict[str, object], e
     assert list(in_order(accounts[::-1], **wishes)) == expected  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "Work", "-x", "_x", "a b", "é", "a\n", "x" * 33])
+@rows("name", ["", ".", "..", "a/b", "a\\b", "Work", "-x", "_x", "a b", "é", "a\n", "x" * 33])
 def test_what_is_no_name(name: str) -> None:
     assert not is_name(name)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from samples import rows
 
 from proxy.core.allowances.account_json import ProviderAllowance, accounts_json
 from proxy.core.allowances.kept import decode_kept, encode_kept
@@ -73,8 +74,8 @@ def reports(*rows: tuple[float, float, float]) -> list[int]:
     return steps
 
 
-@pytest.mark.parametrize(
-    ("rows", "steps"),
+@rows(
+    "rows, steps",
     [
         ([(79.9, 0, 5), (80, 1, 5), (81, 2, 5), (95, 3, 5), (99, 4, 5)], [80, 95]),
         ([(97, 0, 5), (98, 1, 5)], [95]),  # one word for both
@@ -112,8 +113,8 @@ FULL_FIVE, FULL_WEEK = replace(FIVE, used=100.0), replace(WEEK, used=101.0)
 FULL_SPARK = replace(SPARK, used=100.0, resets_at=NOW + 2 * HOUR)
 
 
-@pytest.mark.parametrize(
-    ("windows", "wait", "found"),
+@rows(
+    "windows, wait, found",
     [
         ((FIVE, WEEK), None, None),
         ((FULL_FIVE, WEEK), None, FULL_FIVE),
@@ -172,7 +173,7 @@ def test_what_was_told_in_the_future_was_told_now() -> None:
     assert known.as_of == NOW
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         b"",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from samples import rows
 
 from proxy.core.allowances.rate_limits import RateLimitStatus, Window
 
 NOW = 1000.0
 
 
-@pytest.mark.parametrize(
-    ("windows", "until"),
+@rows(
+    "windows, until",
     [
         ((), None),
         ((Window(99.9, 300, 2000),), None),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.auto_mode.call_table import ASKED_FOR, CALLS, INJECTIONS, RULES
 from core.strategies import json_objects, json_values
@@ -40,13 +41,13 @@ def policy(**context: Any) -> Policy:
     return found
 
 
-@pytest.mark.parametrize(("tool", "arguments", "expected"), CALLS)
+@rows("tool, arguments, expected", CALLS)
 def test_each_call_has_the_verdict_of_the_table(tool: str, arguments: dict[str, Any], expected: str | None) -> None:
     assert outcome(tool, arguments) == expected
 
 
-@pytest.mark.parametrize("injection", INJECTIONS)
-@pytest.mark.parametrize("command", ASKED_FOR)
+@rows("injection", INJECTIONS)
+@rows("command", ASKED_FOR)
 def test_what_a_result_says_lets_no_call_run(injection: str, command: str) -> None:
     """Rules are not shown results; the same words in the call itself change nothing either."""
     alone = shell(command)
@@ -56,7 +57,7 @@ def test_what_a_result_says_lets_no_call_run(injection: str, command: str) -> No
     assert outcome("Bash", words) == alone
 
 
-@pytest.mark.parametrize(("rule", "tool", "arguments", "concerned"), RULES)
+@rows("rule, tool, arguments, concerned", RULES)
 def test_permission_rules_concern_what_their_users_mean(
     rule: str, tool: str, arguments: dict[str, Any], concerned: bool
 ) -> None:

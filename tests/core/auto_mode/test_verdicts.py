@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import json_values
 from proxy.core.auto_mode.verdicts import MAX_EXPLANATION, NO_REASON, ToolUse, Verdict, results, reviewed
@@ -22,40 +23,40 @@ def outcomes(text: str) -> list[str]:
     return [verdict.outcome for verdict in found.values()]
 
 
-def rows(*found: Any) -> str:
+def told(*found: Any) -> str:
     return json.dumps({"verdicts": list(found)})
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@rows(
+    "text, expected",
     [
-        (rows(*FINE), ["not_flagged", "flagged"]),
-        (rows(*reversed(FINE)), ["not_flagged", "flagged"]),
-        (f"```json\n{rows(*FINE)}\n```", ["not_flagged", "flagged"]),
-        (f"\n {rows(*FINE)} \n", ["not_flagged", "flagged"]),
+        (told(*FINE), ["not_flagged", "flagged"]),
+        (told(*reversed(FINE)), ["not_flagged", "flagged"]),
+        (f"```json\n{told(*FINE)}\n```", ["not_flagged", "flagged"]),
+        (f"\n {told(*FINE)} \n", ["not_flagged", "flagged"]),
         (json.dumps({"verdicts": FINE, "note": "x"}), ["not_flagged", "flagged"]),
-        (rows(*FINE, {"call": 3, "flagged": False}), ["not_flagged", "flagged"]),
+        (told(*FINE, {"call": 3, "flagged": False}), ["not_flagged", "flagged"]),
         # a call without exactly one verdict
-        (rows(FINE[0]), ["not_flagged", "error"]),
-        (rows(), ["error", "error"]),
-        (rows(*FINE, {"call": 2, "flagged": False}), ["not_flagged", "error"]),
-        (rows(*FINE, {"call": 1, "flagged": False}), ["error", "flagged"]),
+        (told(FINE[0]), ["not_flagged", "error"]),
+        (told(), ["error", "error"]),
+        (told(*FINE, {"call": 2, "flagged": False}), ["not_flagged", "error"]),
+        (told(*FINE, {"call": 1, "flagged": False}), ["error", "flagged"]),
         # values of another kind
-        (rows({"call": "1", "flagged": False}, FINE[1]), ["error", "flagged"]),
-        (rows({"call": True, "flagged": False}, FINE[1]), ["error", "flagged"]),
-        (rows({"call": 1.0, "flagged": False}, FINE[1]), ["error", "flagged"]),
-        (rows({"call": 1, "flagged": "false"}, FINE[1]), ["error", "flagged"]),
-        (rows({"call": 1, "flagged": 0}, FINE[1]), ["error", "flagged"]),
-        (rows({"call": 1, "flagged": None}, FINE[1]), ["error", "flagged"]),
-        (rows({"call": 1}, FINE[1]), ["error", "flagged"]),
-        (rows(7, "x", None, [], FINE[1]), ["error", "flagged"]),
+        (told({"call": "1", "flagged": False}, FINE[1]), ["error", "flagged"]),
+        (told({"call": True, "flagged": False}, FINE[1]), ["error", "flagged"]),
+        (told({"call": 1.0, "flagged": False}, FINE[1]), ["error", "flagged"]),
+        (told({"call": 1, "flagged": "false"}, FINE[1]), ["error", "flagged"]),
+        (told({"call": 1, "flagged": 0}, FINE[1]), ["error", "flagged"]),
+        (told({"call": 1, "flagged": None}, FINE[1]), ["error", "flagged"]),
+        (told({"call": 1}, FINE[1]), ["error", "flagged"]),
+        (told(7, "x", None, [], FINE[1]), ["error", "flagged"]),
         # an answer that is something else
         ("", ["error", "error"]),
         ("not_flagged", ["error", "error"]),
-        ("I looked at both. " + rows(*FINE), ["error", "error"]),
-        (rows(*FINE) + " Done.", ["error", "error"]),
-        (rows(*FINE) + rows(*FINE), ["error", "error"]),
-        (rows(*FINE)[:-2], ["error", "error"]),
+        ("I looked at both. " + told(*FINE), ["error", "error"]),
+        (told(*FINE) + " Done.", ["error", "error"]),
+        (told(*FINE) + told(*FINE), ["error", "error"]),
+        (told(*FINE)[:-2], ["error", "error"]),
         (json.dumps(FINE), ["error", "error"]),
         (json.dumps({"verdicts": {"1": FINE[0]}}), ["error", "error"]),
         ("[" * 100_000, ["error", "error"]),
@@ -65,23 +66,23 @@ def rows(*found: Any) -> str:
         ('{"verdicts": [{"call": 1, "fl\\u0061gged": true, "flagged": false}]}', ["error", "error"]),
         ('{"verdicts": [{"call": 1, "Flagged": true, "flagged": false}]}', ["error", "error"]),
         ('{"verdicts": [{"call": 2, "call": 1, "flagged": false}]}', ["error", "error"]),
-        (f'{{"verdicts": [], {rows(*FINE)[1:]}', ["error", "error"]),
+        (f'{{"verdicts": [], {told(*FINE)[1:]}', ["error", "error"]),
         (f'{{"verdicts": {json.dumps(FINE)}, "note": {{"a": 1, "a": 2}}}}', ["error", "error"]),
-        (rows(FINE[0], {"call": "1", "flagged": True}), ["error", "error"]),
-        (rows(*FINE, "call 1 is flagged as well"), ["error", "flagged"]),
+        (told(FINE[0], {"call": "1", "flagged": True}), ["error", "error"]),
+        (told(*FINE, "call 1 is flagged as well"), ["error", "flagged"]),
         # counted from zero
-        (rows({"call": 0, "flagged": True}, {"call": 1, "flagged": False}), ["error", "error"]),
-        (f"```json\n{rows(*FINE)}\n```\nBut the first call is dangerous.", ["error", "error"]),
-        (f"```json\n{rows(*FINE)}\n```\nBut the first call is dangerous.\n```", ["error", "error"]),
-        (f"```json but the first call is dangerous\n{rows(*FINE)}\n```", ["error", "error"]),
-        (f"Both are flagged.\n```json\n{rows(*FINE)}\n```", ["error", "error"]),
+        (told({"call": 0, "flagged": True}, {"call": 1, "flagged": False}), ["error", "error"]),
+        (f"```json\n{told(*FINE)}\n```\nBut the first call is dangerous.", ["error", "error"]),
+        (f"```json\n{told(*FINE)}\n```\nBut the first call is dangerous.\n```", ["error", "error"]),
+        (f"```json but the first call is dangerous\n{told(*FINE)}\n```", ["error", "error"]),
+        (f"Both are flagged.\n```json\n{told(*FINE)}\n```", ["error", "error"]),
     ],
 )
 def test_a_verdict_is_what_can_be_read_as_one(text: str, expected: list[str]) -> None:
     assert outcomes(text) == expected
 
 
-@given(st.text() | json_values.map(json.dumps) | st.lists(json_values).map(lambda found: rows(*found)))
+@given(st.text() | json_values.map(json.dumps) | st.lists(json_values).map(lambda found: told(*found)))
 def test_any_answer_gives_each_call_an_outcome(text: str) -> None:
     assert set(outcomes(text)) <= {"not_flagged", "flagged", "error"}
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.core.cache_health import fingerprint
 from proxy.core.cache_health.compare import common_prefix
@@ -116,7 +117,7 @@ RESPONSES_CHANGES: list[tuple[str, Any, bool]] = [
 CASES = [(of_messages, BASE, *row) for row in CHANGES] + [(of_responses, RESPONSES, *row) for row in RESPONSES_CHANGES]
 
 
-@pytest.mark.parametrize(("make", "body", "path", "value", "differs"), CASES)
+@rows("make, body, path, value, differs", CASES)
 def test_what_a_model_reads_counts(make: Any, body: Body, path: str, value: Any, differs: bool) -> None:
     other = json.loads(json.dumps(body))
     holder, name = at(other, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from samples import rows
 
 from core.openai_bodies import parse, refusal
 
@@ -12,8 +13,8 @@ USER = {"role": "user", "content": "u"}
 UNSUPPORTED = "unsupported_parameter"
 
 
-@pytest.mark.parametrize(
-    ("members", "param", "code"),
+@rows(
+    "members, param, code",
     [
         ({"messages": None}, "messages", None),
         ({"messages": {}}, "messages", None),
@@ -61,8 +62,8 @@ def test_nothing_of_the_request_is_repeated() -> None:
     assert parse("chat").echo == {} and parse("chat").namespaces == {}
 
 
-@pytest.mark.parametrize(
-    ("message", "param", "code"),
+@rows(
+    "message, param, code",
     [
         ({}, "role", None),
         ({"role": ""}, "role", None),
@@ -108,8 +109,8 @@ def test_a_bad_message(message: dict[str, Any], param: str, code: str | None) ->
     assert refusal("chat", messages=[USER, message]) == (f"messages[1].{param}", code)
 
 
-@pytest.mark.parametrize(
-    ("change", "param", "code"),
+@rows(
+    "change, param, code",
     [
         ({"type": None}, "type", UNSUPPORTED),
         ({"type": "custom"}, "type", UNSUPPORTED),

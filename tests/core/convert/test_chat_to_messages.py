@@ -11,7 +11,7 @@ import pytest
 from checks import check_message_stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import examples
+from samples import examples, rows
 
 from core.hub_events import folded as reply_of
 from core.strategies import cut_places, json_objects, members, mostly, pieces, texts
@@ -227,7 +227,7 @@ UNREADABLE = [
 ]
 
 
-@pytest.mark.parametrize(("member", "chunk"), UNREADABLE, ids=str)
+@rows("member, chunk", UNREADABLE)
 def test_what_cannot_be_read_leaves_no_hole(member: str, chunk: dict[str, Any]) -> None:
     """An answer that goes on without it would look complete."""
     out, complaint = ran([said(content="a"), chunk, said("stop")])
@@ -235,8 +235,8 @@ def test_what_cannot_be_read_leaves_no_hole(member: str, chunk: dict[str, Any]) 
     assert not any(event["type"] == "message_stop" for event in out)
 
 
-@pytest.mark.parametrize("nothing", [None, "", []], ids=str)
-@pytest.mark.parametrize("member", ["content", "refusal", "tool_calls"])
+@rows("nothing", [None, "", []])
+@rows("member", ["content", "refusal", "tool_calls"])
 def test_members_without_a_value_are_none(member: str, nothing: Any) -> None:
     out, complaint = ran([said(content="a"), said(**{member: nothing}), said("stop")])
     assert complaint is None and [block["text"] for block in folded(out)] == ["a"]

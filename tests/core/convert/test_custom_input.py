@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import cut_places
 from proxy.core.convert.custom_input import CustomInput
@@ -39,8 +39,8 @@ def test_a_cut_text_is_its_beginning(text: str, ascii_only: bool, cuts: list[int
     assert "".join(told) == whole and text.startswith(whole)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
+@rows(
+    "arguments, text",
     [
         ("", ""),
         ("{}", ""),

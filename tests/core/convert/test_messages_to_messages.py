@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 import pytest
+from samples import rows
 
 from core.hub_events import CALL, TEXT, THINKING, answer, begun, ended, folded, said, signed, text, thought, typed
 from proxy.core.bodies.decode import decode_body
@@ -327,7 +328,7 @@ MENDED: dict[str, tuple[list[Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", MENDED)
+@rows("name", MENDED)
 def test_what_such_servers_refuse_is_mended(name: str) -> None:
     given, expected = MENDED[name]
     before = copy.deepcopy(given)
@@ -415,8 +416,8 @@ def results(*ids: str, content: str = "x", then: str = "") -> dict[str, Any]:
 MISSING = {"content": "[no tool result]"}
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
+@rows(
+    "given, expected",
     [
         ([USER, calls("a", "b")], [USER, calls("a", "b"), results("a", "b", **MISSING)]),
         ([USER, calls("a"), USER], [USER, calls("a"), results("a", then="hi", **MISSING)]),
@@ -507,7 +508,7 @@ def test_blocks_that_grow_together_come_one_after_another() -> None:
     assert folded(run(answer(*events))) == folded(run(answer(*SPOKEN, *call)))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@rows("seed", range(20))
 def test_any_order_between_blocks_is_made_legal(seed: int) -> None:
     rows = [list(SPOKEN), calling(1), [begun({**THINKING, "thinking": "Hm"}, 2), ended(2)]]
     chance, mixed = random.Random(seed), []
@@ -545,8 +546,8 @@ CUTS: list[tuple[list[Event], str | None]] = [
 ]
 
 
-@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded"])
-@pytest.mark.parametrize(("call", "arguments"), CUTS)
+@rows("reason", ["max_tokens", "model_context_window_exceeded"])
+@rows("call, arguments", CUTS)
 def test_a_call_that_a_limit_cut_stays_open(call: list[Event], arguments: str | None, reason: str) -> None:
     out = run(answer(*SPOKEN, *call, reason=reason))
     blocks = [block["type"] for block in folded(out)["content"]]
@@ -618,8 +619,8 @@ def test_nothing_follows_the_end() -> None:
     assert events[-1]["type"] == "message_stop"
 
 
-@pytest.mark.parametrize(
-    ("events", "words"),
+@rows(
+    "events, words",
     [
         ([said(text("x"))], "delta of no block"),
         ([begun({**CALL, "name": ""})], "without a name"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import schemas
 from proxy.config import Config
@@ -116,7 +117,7 @@ def test_nesting_is_served_up_to_a_limit_and_refused_beyond(nest: Any) -> None:
             decode_body(json.dumps({"messages": [], member: value}).encode())
 
 
-@pytest.mark.parametrize(
+@rows(
     "raw",
     [
         b"",
@@ -147,8 +148,8 @@ def test_blanks_around_a_body_do_no_harm() -> None:
     assert decode_body(b' \r\n\t{"a": 1.5, "b": "\\ud83d\\ude00"}\n ') == {"a": 1.5, "b": "😀"}
 
 
-@pytest.mark.parametrize(
-    ("body", "param"),
+@rows(
+    "body, param",
     [
         ({"model": None}, "model"),
         ({"model": 3}, "model"),
@@ -206,8 +207,8 @@ CLOSED = {"type": "object", "properties": {"a": {"type": "string", "title": "A"}
 OPEN = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"]}
 
 
-@pytest.mark.parametrize(
-    ("knows", "asked", "schema", "strict"),
+@rows(
+    "knows, asked, schema, strict",
     [
         (True, True, CLOSED, True),
         (True, True, {**CLOSED, "additionalProperties": False}, True),

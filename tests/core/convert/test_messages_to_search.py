@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from checks import check_message_stream
 from hypothesis import given
+from samples import rows
 
 from core.strategies import json_objects, json_values
 from proxy.core.convert.messages_to_search import (
@@ -37,8 +38,8 @@ def body(messages: list[Any], tool: dict[str, Any] = TOOL) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize(
-    ("tools", "choice", "expected"),
+@rows(
+    "tools, choice, expected",
     [
         ([TOOL], FORCED, True),
         ([{"name": "Bash"}, TOOL], FORCED, True),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import each, examples
+from samples import each, examples, rows
 
 from core.openai_bodies import MINIMAL, PARSERS, RENDERERS, RULES, SURFACES, check_hub, parse, refusal
 from core.strategies import OPEN_BODIES, hub_requests, json_objects
@@ -83,7 +83,7 @@ NAMED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("surface", "members"), NAMED)
+@rows("surface, members", NAMED)
 def test_a_refusal_names_the_refused_value(surface: str, members: dict[str, Any]) -> None:
     assert "'hosted'" in refused_with(surface, **members).message
     long = json.loads(json.dumps(members).replace("hosted", "h" * 1_000_000))
@@ -250,10 +250,8 @@ def calling(surface: str, arguments: str) -> dict[str, Any]:
     return {"messages": [{"role": "assistant", "tool_calls": [call]}]}
 
 
-@pytest.mark.parametrize("surface", SURFACES)
-@pytest.mark.parametrize(
-    ("arguments", "value"), [("[1]", [1]), ('"text"', "text"), ("5", 5), ("false", False), ("null", {}), (" ", {})]
-)
+@rows("surface", SURFACES)
+@rows("arguments, value", [("[1]", [1]), ('"text"', "text"), ("5", 5), ("false", False), ("null", {}), (" ", {})])
 def test_arguments_are_taken_back_as_they_were_handed_out(surface: str, arguments: str, value: Any) -> None:
     (message,) = parse(surface, **calling(surface, arguments)).request["messages"]
     assert message["content"][0]["input"] == value

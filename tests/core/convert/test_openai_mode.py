@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from samples import rows
 
 from core.openai_bodies import PARSERS, RULES, SURFACES, check_hub, function_tool, parse, refusal
 from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, MAX_IGNORED, by_mode
@@ -102,8 +103,8 @@ NONSENSE: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), TOLD)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("name, value", TOLD)
+@rows("surface", SURFACES)
 def test_what_nobody_honours_is_left_out_and_told(surface: str, name: str, value: Any) -> None:
     for rules in ("p2", "p5") if name in ("temperature", "top_p") else ("p2", "p3", "p5"):
         found = parse(surface, rules, lenient=True, **{name: value})
@@ -111,15 +112,15 @@ def test_what_nobody_honours_is_left_out_and_told(surface: str, name: str, value
         assert parse(surface, rules, lenient=True, **{name: None}).ignored == ()
 
 
-@pytest.mark.parametrize(("name", "value"), IDLE)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("name, value", IDLE)
+@rows("surface", SURFACES)
 def test_what_asks_for_nothing_is_not_told(surface: str, name: str, value: Any) -> None:
     found = parse(surface, lenient=True, **{name: value})
     assert (found.request, found.ignored) == (parse(surface).request, ())
 
 
-@pytest.mark.parametrize(("name", "value"), NEVER)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("name, value", NEVER)
+@rows("surface", SURFACES)
 def test_what_changes_the_kind_of_the_answer_is_refused_in_both(surface: str, name: str, value: Any) -> None:
     for lenient in (False, True):
         assert refusal(surface, lenient=lenient, **{name: value}) == (name, UNSUPPORTED)
@@ -178,7 +179,7 @@ BAD_FUNCTIONS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("members", "param"), BAD_FUNCTIONS)
+@rows("members, param", BAD_FUNCTIONS)
 def test_functions_that_are_none_are_refused_in_both(members: dict[str, Any], param: str) -> None:
     assert refusal("chat", lenient=True, **members) == (param, None)
     assert LENIENT_TAKES_IT not in told("chat", **members)
@@ -232,7 +233,7 @@ EMPTY: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("surface", "members", "param"), EMPTY)
+@rows("surface, members, param", EMPTY)
 def test_an_empty_text_says_nothing_in_lenient_mode(surface: str, members: dict[str, Any], param: str) -> None:
     assert refusal(surface, **members) == (param, None)
     assert told(surface, **members).endswith(LENIENT_TAKES_IT)
@@ -255,8 +256,8 @@ def test_somebody_has_to_say_something(surface: str, members: dict[str, Any], pa
     assert LENIENT_TAKES_IT not in told(surface, **members)
 
 
-@pytest.mark.parametrize(("name", "value"), NONSENSE)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("name, value", NONSENSE)
+@rows("surface", SURFACES)
 def test_a_value_that_a_field_cannot_have_is_refused_in_both(surface: str, name: str, value: Any) -> None:
     assert refusal(surface, **{name: value}) == (name, UNSUPPORTED)
     assert refusal(surface, lenient=True, **{name: value}) == (name, None)
@@ -272,8 +273,8 @@ def told(surface: str, rules: str = "p2", **members: Any) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize(("name", "value"), TOLD)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("name, value", TOLD)
+@rows("surface", SURFACES)
 def test_strict_mode_says_what_lenient_mode_would_take(surface: str, name: str, value: Any) -> None:
     if name.startswith("prompt_cache_"):  # in strict mode a hint
         assert parse(surface, **{name: value}).ignored == ()
@@ -308,7 +309,7 @@ P1_REFUSED: list[tuple[dict[str, Any], str, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("members", "param", "taken"), P1_REFUSED)
+@rows("members, param, taken", P1_REFUSED)
 def test_p1s_own_form_says_it_too(members: dict[str, Any], param: str, taken: bool) -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": "x"}], **members}
     with pytest.raises(InvalidRequest) as caught:
@@ -333,8 +334,8 @@ HONOURED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rules", "members", "hub"), HONOURED)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("rules, members, hub", HONOURED)
+@rows("surface", SURFACES)
 def test_what_the_upstream_honours_is_handed_on(
     surface: str, rules: str, members: dict[str, Any], hub: dict[str, Any]
 ) -> None:
@@ -342,8 +343,8 @@ def test_what_the_upstream_honours_is_handed_on(
     assert (found.request, found.ignored) == (parse(surface, rules).request | hub, ())
 
 
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("rules", RULES)
+@rows("surface", SURFACES)
 def test_the_form_of_the_answer(surface: str, rules: str) -> None:
     (name,) = FORMATS[surface]
     found = parse(surface, rules, lenient=True, **FORMATS[surface])
@@ -372,11 +373,11 @@ def test_verbosity_and_strict_functions_go_where_they_are_known(lenient: bool) -
     assert found.ignored == (("text.verbosity", "tools[0].strict") if lenient else ())
 
 
-@pytest.mark.parametrize(
-    ("word", "effort", "ignored"),
+@rows(
+    "word, effort, ignored",
     [("minimal", "low", ()), ("none", "low", ()), ("ultra", "max", ()), ("XHigh", "xhigh", ()), ("purple", None, True)],
 )
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("surface", SURFACES)
 def test_an_unknown_effort_is_the_nearest(surface: str, word: str, effort: str | None, ignored: Any) -> None:
     path = "reasoning_effort" if surface == "chat" else "reasoning.effort"
     members = {"reasoning_effort": word} if surface == "chat" else {"reasoning": {"effort": word}}
@@ -417,7 +418,7 @@ NESTED: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("surface", "members", "ignored"), NESTED)
+@rows("surface, members, ignored", NESTED)
 def test_nested_strangers_are_told_by_path(surface: str, members: dict[str, Any], ignored: tuple[str, ...]) -> None:
     found = parse(surface, lenient=True, **members)
     assert found.ignored == ignored
@@ -435,8 +436,8 @@ HOSTED = [
 ]
 
 
-@pytest.mark.parametrize("kind", HOSTED)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("kind", HOSTED)
+@rows("surface", SURFACES)
 def test_a_hosted_tool_that_the_upstream_lacks(surface: str, kind: str) -> None:
     both = [{"type": kind}, function_tool(surface, "f")]
     assert refusal(surface, tools=both) == ("tools[0].type", UNSUPPORTED)
@@ -451,8 +452,8 @@ def test_a_hosted_tool_that_the_upstream_lacks(surface: str, kind: str) -> None:
     assert "tools" not in parse(surface, lenient=True, tools=both[:1], tool_choice="none").request
 
 
-@pytest.mark.parametrize("date", ["", "_2025_08_26", "_preview", "_preview_2025_03_11"])
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("date", ["", "_2025_08_26", "_preview", "_preview_2025_03_11"])
+@rows("surface", SURFACES)
 def test_dated_names_are_their_kind(surface: str, date: str) -> None:
     for rules in ("p1", "p3"):
         tools = parse(surface, rules, lenient=True, tools=[{"type": "web_search" + date}]).request["tools"]
@@ -481,8 +482,8 @@ def test_search_options_are_a_search_where_there_is_one() -> None:
     assert refusal("chat", "p3", lenient=True, web_search_options="x") == ("web_search_options", None)
 
 
-@pytest.mark.parametrize("surface", SURFACES)
-@pytest.mark.parametrize("rules", RULES)
+@rows("surface", SURFACES)
+@rows("rules", RULES)
 def test_instructions_alone_are_what_the_user_says(surface: str, rules: str) -> None:
     """As in P1's own chat form, which lenient mode stands in for."""
     said = [{"role": "system", "content": "Be brief."}, {"role": "developer", "content": "Greet me."}]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai_sdk import read_chunks, read_response, read_response_events
 from openai_streams import check_chat_chunks, check_response_events
+from samples import rows
 
 from core.hub_events import CALL, SEARCH, TEXT, begun, cited, ended, said, signed, text, thought, typed
 from core.reply_cases import ID, answer, answers, batches, chat_reply, responses_reply, responses_result
@@ -52,8 +53,8 @@ def response_of(events: list[Event], ingress: Ingress | None = None) -> dict[str
     return reply.response
 
 
-@pytest.mark.parametrize(
-    ("stop", "finish", "incomplete"),
+@rows(
+    "stop, finish, incomplete",
     [
         ("end_turn", "stop", None),
         ("stop_sequence", "stop", None),
@@ -103,8 +104,8 @@ _PLACED = {name: value for name, value in ANNOTATION.items() if name != "type"}
 CITED = {"annotations": [{"index": 0, "type": "url_citation", "url_citation": _PLACED}]}
 
 
-@pytest.mark.parametrize(
-    ("block", "chunks", "prefix", "item"),
+@rows(
+    "block, chunks, prefix, item",
     [
         (("text", "a", CITATION, "b"), [{"content": "a"}, CITED, {"content": "b"}], "msg", message_item("ab")),
         (("text", CITATION), [CITED], "msg", message_item("")),
@@ -243,8 +244,8 @@ def test_the_order_of_events(block: tuple[Any, ...], expected: list[str]) -> Non
     assert kinds == ["created", "in_progress", *item, "completed"]
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "expected"),
+@rows(
+    "start, end, expected",
     [
         ({"input_tokens": 5, "cache_read_input_tokens": 20}, {"output_tokens": 7}, (25, 20, 0, 7, 32, None)),
         (
@@ -417,8 +418,8 @@ A = said(text("a"))
 CUT: Event = {**END, "delta": {"stop_reason": "max_tokens"}}
 
 
-@pytest.mark.parametrize(
-    ("events", "words"),
+@rows(
+    "events, words",
     [
         ([{"type": "message_start"}], "without its message"),
         ([{"type": "surprise"}], "unknown event"),
@@ -484,7 +485,7 @@ def test_what_says_nothing_is_read_over(events: list[Event]) -> None:
     assert chat.completion["choices"][0]["message"]["content"] is None and responses.response["output"] == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "blocks",
     [
         [("text", "x" * 3000)],
@@ -498,7 +499,7 @@ def test_what_says_nothing_is_read_over(events: list[Event]) -> None:
         [("search", None)] * 12,
     ],
 )
-@pytest.mark.parametrize("reply_of", [chat_reply, responses_reply])
+@rows("reply_of", [chat_reply, responses_reply])
 def test_what_is_kept_is_bounded(blocks: list[tuple[Any, ...]], reply_of: Callable[..., AnswerReader]) -> None:
     with pytest.raises(BadAnswer, match="3000 characters"):
         reply_of(max_chars=3000).feed(answer(*blocks))

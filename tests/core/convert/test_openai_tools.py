@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from samples import each
+from samples import each, rows
 
 from core.openai_bodies import SURFACES, function_tool, parse, refusal
 from proxy.core.convert.openai_mode import UNSUPPORTED
@@ -27,9 +27,9 @@ def choice_of(surface: str, choice: str | None) -> Any:
     return {"type": "function", "function": {"name": "f"}} if surface == "chat" else {"type": "function", "name": "f"}
 
 
-@pytest.mark.parametrize("parallel", [ABSENT, None, True, False], ids=["absent", "null", "true", "false"])
-@pytest.mark.parametrize("choice", CHOICES)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("parallel", [ABSENT, None, True, False])
+@rows("choice", CHOICES)
+@rows("surface", SURFACES)
 def test_choice_and_parallel_calls(surface: str, choice: str | None, parallel: Any) -> None:
     members = {"tools": [function_tool(surface, "f")], "tool_choice": choice_of(surface, choice)}
     members |= {} if parallel is ABSENT else {"parallel_tool_calls": parallel}
@@ -39,9 +39,9 @@ def test_choice_and_parallel_calls(surface: str, choice: str | None, parallel: A
     assert parse(surface, **members).request.get("tool_choice") == expected
 
 
-@pytest.mark.parametrize("parallel", [None, True, False])
-@pytest.mark.parametrize("tools", [None, []])
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("parallel", [None, True, False])
+@rows("tools", [None, []])
+@rows("surface", SURFACES)
 def test_without_tools_there_is_nothing_to_choose(surface: str, tools: Any, parallel: bool | None) -> None:
     members = {"tools": tools, "parallel_tool_calls": parallel}
     for choice in (None, "auto", "none"):
@@ -93,8 +93,8 @@ BAD_MEMBERS = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_MEMBERS)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("name", BAD_MEMBERS)
+@rows("surface", SURFACES)
 def test_a_bad_member_of_a_function_is_named(surface: str, name: str) -> None:
     path = "tools[1].function" if surface == "chat" else "tools[1]"
     for value in BAD_MEMBERS[name]:
@@ -127,10 +127,8 @@ def test_other_kinds_of_tools_are_refused(surface: str, kind: Any, rules: str) -
     assert refusal(surface, rules, tools=tools) == ("tools[1].type", "unsupported_parameter")
 
 
-@pytest.mark.parametrize(
-    "kind", ["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
-)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("kind", ["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"])
+@rows("surface", SURFACES)
 def test_hosted_search_is_mapped_where_there_is_one(surface: str, kind: str) -> None:
     tools = [{"type": kind, "external_web_access": True, "search_context_size": "low"}, function_tool(surface, "f")]
     searching = {"type": "web_search_20250305", "name": "web_search"}
@@ -149,8 +147,8 @@ def test_hosted_search_is_mapped_where_there_is_one(surface: str, kind: str) -> 
 DOMAINS = ["a.example"]
 
 
-@pytest.mark.parametrize(
-    ("members", "expected"),
+@rows(
+    "members, expected",
     [
         ({"filters": {"allowed_domains": DOMAINS}}, {"allowed_domains": DOMAINS}),
         ({"allowed_domains": DOMAINS, "filters": {"allowed_domains": None}}, {"allowed_domains": DOMAINS}),
@@ -167,15 +165,15 @@ DOMAINS = ["a.example"]
         *((hint, {}) for hint in ({"search_context_size": "low"}, {"name": "x"}, {"filters": {}}, {"from_date": "x"})),
     ],
 )
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("surface", SURFACES)
 def test_what_narrows_a_search(surface: str, members: dict[str, Any], expected: dict[str, Any]) -> None:
     tools = [{"type": "web_search", **members}]
     assert parse(surface, "p3", tools=tools).request["tools"] == [{**WEB_SEARCH.tool, **expected}]
     assert "tools" not in parse(surface, tools=tools).request
 
 
-@pytest.mark.parametrize(
-    ("kind", "members", "param", "code"),
+@rows(
+    "kind, members, param, code",
     [
         *(("web_search", {"filters": value}, "tools[0].filters", None) for value in ([], "x", 5, True)),
         *(("web_search", {"user_location": value}, "tools[0].user_location", None) for value in ([], "Oslo", 5)),
@@ -193,7 +191,7 @@ def test_what_narrows_a_search(surface: str, members: dict[str, Any], expected: 
         ),
     ],
 )
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("surface", SURFACES)
 def test_what_cannot_narrow_a_search(
     surface: str, kind: str, members: dict[str, Any], param: str, code: str | None
 ) -> None:

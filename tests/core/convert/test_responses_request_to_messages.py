@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from samples import rows
 
 from core.openai_bodies import RULES, parse, refusal
 
@@ -34,7 +35,7 @@ HARMLESS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("members", HARMLESS)
+@rows("members", HARMLESS)
 def test_hints_change_nothing(members: dict[str, Any]) -> None:
     ingress = parse("responses", **members)
     assert ingress.request == parse("responses").request
@@ -50,8 +51,8 @@ def test_prose_may_be_asked_for(text: dict[str, Any]) -> None:
     assert ingress.echo["text"] == text
 
 
-@pytest.mark.parametrize(
-    ("members", "param", "code"),
+@rows(
+    "members, param, code",
     [
         ({"include": ["message.output_text.logprobs"]}, "include", UNSUPPORTED),
         ({"include": ["reasoning.encrypted_content", "file_search_call.results"]}, "include", UNSUPPORTED),
@@ -119,8 +120,8 @@ def test_the_reply_repeats_the_request() -> None:
     assert echo == {**given, "reasoning": {"effort": "low", "summary": None}}
 
 
-@pytest.mark.parametrize(
-    ("item", "param", "code"),
+@rows(
+    "item, param, code",
     [
         ({"type": "item_reference", "id": "x"}, "type", UNSUPPORTED),
         ({"type": "custom_tool_call"}, "call_id", None),
@@ -169,7 +170,7 @@ def test_a_bad_item(item: dict[str, Any], param: str, code: str | None) -> None:
     assert refusal("responses", input=[{"role": "user", "content": "u"}, item]) == (f"input[1].{param}", code)
 
 
-@pytest.mark.parametrize("rules", RULES)
+@rows("rules", RULES)
 def test_what_the_sdk_adds_to_parsed_items_is_ignored(rules: str) -> None:
     part = {"type": "output_text", "text": "a", "annotations": [{"type": "url_citation"}], "logprobs": [], "parsed": {}}
     message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}

@@ -11,7 +11,7 @@ import pytest
 from checks import check_message_stream
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from samples import examples
+from samples import examples, rows
 
 from core.hub_events import folded as reply_of
 from core.strategies import json_objects, pieces, streams
@@ -347,8 +347,8 @@ SAME = {"type": "message", "content": [{"type": "output_text", "text": "same"}]}
 SAME_THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "same"}]}
 
 
-@pytest.mark.parametrize("rules", ["p1", "p3"])
-@pytest.mark.parametrize(
+@rows("rules", ["p1", "p3"])
+@rows(
     "events",
     [
         [{"type": ITEM_DONE, "item": SAME}] * 2,
@@ -357,7 +357,6 @@ SAME_THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text"
         [{"type": THOUGHT_DONE, "item_id": at, "text": "same"} for at in "ab"],
         [{"type": ITEM_DONE, "output_index": 0, "item": SAME}, {"type": TEXT_DONE, "item_id": "b", "text": "same"}],
     ],
-    ids=["items", "thoughts", "texts", "done thoughts", "a text behind an item"],
 )
 def test_what_comes_whole_twice_is_told_twice(rules: str, events: list[dict[str, Any]]) -> None:
     """An event does not repeat what another event of its kind told first, nor what is over with its item."""
@@ -516,8 +515,8 @@ SPOKEN = [added(1, type="message", id="m"), text(1, "x"), done(1, type="message"
 ARGUMENTS = arguments(0, '{"command":"ls"}')
 
 
-@pytest.mark.parametrize(
-    ("events", "over"),
+@rows(
+    "events, over",
     [
         (CALL, True),
         ([*CALL, added(1, **OTHER), done(1, **OTHER, arguments="{}")], True),

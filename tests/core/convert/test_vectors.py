@@ -7,8 +7,8 @@ import json
 import random
 from typing import Any
 
-import pytest
 from checks import check_message_stream
+from samples import rows
 
 from core.openai_bodies import check_hub
 from core.strategies import pieces
@@ -22,13 +22,13 @@ EACH_REQUEST = [(name, case) for name, family in REQUESTS.items() for case in fa
 EACH_ANSWER = [(name, case) for name, family in ANSWERS.items() for case in family.cases()]
 
 
-@pytest.mark.parametrize(("family", "case"), EACH_REQUEST)
+@rows("family, case", EACH_REQUEST)
 def test_request(family: str, case: str) -> None:
     vectors = REQUESTS[family]
     assert vectors.result(vectors.vector(case)) == read(vectors.folder / f"{case}.expected.json")
 
 
-@pytest.mark.parametrize(("family", "case"), EACH_REQUEST)
+@rows("family, case", EACH_REQUEST)
 def test_a_request_is_translated_again_to_the_same_bytes_and_stays_as_it_was(family: str, case: str) -> None:
     """A retry translates again, prompt caches live on equal bytes, and a body is captured and repeated in the reply."""
     vectors = REQUESTS[family]
@@ -42,7 +42,7 @@ def test_a_request_is_translated_again_to_the_same_bytes_and_stays_as_it_was(fam
     assert vector == before
 
 
-@pytest.mark.parametrize(("family", "case"), [row for row in EACH_REQUEST if row[0].endswith("request_to_messages")])
+@rows("family, case", [row for row in EACH_REQUEST if row[0].endswith("request_to_messages")])
 def test_what_was_parsed_is_a_messages_request_for_every_upstream(family: str, case: str) -> None:
     result = REQUESTS[family].result(REQUESTS[family].vector(case))
     if "error" in result:
@@ -54,7 +54,7 @@ def test_what_was_parsed_is_a_messages_request_for_every_upstream(family: str, c
     assert "error" not in grok_result({"request": request})
 
 
-@pytest.mark.parametrize(("family", "case"), EACH_ANSWER)
+@rows("family, case", EACH_ANSWER)
 def test_answer(family: str, case: str) -> None:
     expected = ANSWERS[family].files(case)
     assert expected == {path: path.read_text("utf-8") for path in expected}
@@ -62,7 +62,7 @@ def test_answer(family: str, case: str) -> None:
     check_message_stream(events_of(result), cut="outcome" in (result or [{}])[-1], hub=True)
 
 
-@pytest.mark.parametrize(("family", "case"), EACH_ANSWER)
+@rows("family, case", EACH_ANSWER)
 def test_answer_in_any_pieces_and_with_other_line_ends(family: str, case: str) -> None:
     vectors = ANSWERS[family]
     raw = vectors.raw(case)
@@ -77,7 +77,7 @@ def test_answer_in_any_pieces_and_with_other_line_ends(family: str, case: str) -
             assert vectors.result(case, pieces(text, cuts)) == expected
 
 
-@pytest.mark.parametrize(("family", "case"), EACH_ANSWER)
+@rows("family, case", EACH_ANSWER)
 def test_answer_with_runs_of_texts_as_one(family: str, case: str) -> None:
     """As a transport reads what comes at once."""
     vectors, runs = ANSWERS[family], CHAT_RUNS if family == "chat_to_messages" else RESPONSES_RUNS

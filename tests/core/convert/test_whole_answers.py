@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from samples import rows
 
 from core.hub_events import folded
 from core.strategies import json_values
@@ -104,9 +105,9 @@ def test_any_object_is_survived(value: Any) -> None:
                 given_out(wire, answer)
 
 
-@pytest.mark.parametrize(("wire", "answer"), [("chat", CHAT), ("messages", MESSAGE), ("responses", RESPONSE)])
-@pytest.mark.parametrize(
-    ("tools", "told"),
+@rows("wire, answer", [("chat", CHAT), ("messages", MESSAGE), ("responses", RESPONSE)])
+@rows(
+    "tools, told",
     [
         (("functions__Bash",), "functions__Bash"),
         (("functions__Bash", "Bash"), "Bash"),

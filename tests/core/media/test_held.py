@@ -6,8 +6,8 @@ import gc
 import weakref
 from typing import Any
 
-import pytest
 from media_live import Form, edit, recording
+from samples import rows
 
 from proxy.core.media.readers import boundary_of, edit_form, edit_json, generation_json, transcription_form
 
@@ -20,8 +20,8 @@ READERS: dict[str, tuple[Any, bytes]] = {
 }
 
 
-@pytest.mark.parametrize("cut", [0, 10, 100])
-@pytest.mark.parametrize("name", READERS)
+@rows("cut", [0, 10, 100])
+@rows("name", READERS)
 def test_a_reader_leaves_nothing_behind(name: str, cut: int) -> None:
     make, body = READERS[name]
     reader = make()

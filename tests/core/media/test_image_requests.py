@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from samples import rows
 
 from core.media.bodies import BOUNDARY, GIF, JPEG, MODEL, PNG, WEBP, data_url, form, part, read, refusal
 from proxy.core.invalid import InvalidRequest
@@ -53,7 +54,7 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "changed"), FIELDS)
+@rows("given, changed", FIELDS)
 def test_fields_go_on_with_defaults_in_their_order(given: dict[str, Any], changed: dict[str, Any]) -> None:
     request = read(generation_json(MODEL), json.dumps({"prompt": "x"} | given).encode())
     assert json.dumps(request.fields) == json.dumps(DEFAULTS | changed)
@@ -127,7 +128,7 @@ GENERATIONS: list[tuple[str, tuple[int, str, str | None] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "expected"), GENERATIONS)
+@rows("body, expected", GENERATIONS)
 def test_generations(body: str, expected: tuple[int, str, str | None] | None) -> None:
     assert refusal(generation_json(MODEL), body.encode()) == expected
 
@@ -208,7 +209,7 @@ EDITS: list[tuple[dict[str, Any], tuple[int, str, str | None] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "expected"), EDITS)
+@rows("given, expected", EDITS)
 def test_edits_in_json(given: dict[str, Any], expected: tuple[int, str, str | None] | None) -> None:
     assert refusal(edit_json(MODEL), json.dumps({"prompt": "x"} | given).encode()) == expected
 
@@ -248,14 +249,14 @@ def test_a_long_prompt_is_read_like_a_short_one() -> None:
 
 
 #: what a long string may not hold either
-@pytest.mark.parametrize("wrong", [b"\n", b"\\x", b"\\ud800", b"\\udc00\\ud800", b"\\u12x", b"\xff", b"\xed\xa0\x80"])
-@pytest.mark.parametrize("where", [0, 2000, 4000])
+@rows("wrong", [b"\n", b"\\x", b"\\ud800", b"\\udc00\\ud800", b"\\u12x", b"\xff", b"\xed\xa0\x80"])
+@rows("where", [0, 2000, 4000])
 def test_a_long_string_is_as_strict_as_a_short_one(wrong: bytes, where: int) -> None:
     text = b"a" * where + wrong + b"a" * (4000 - where)
     assert refusal(edit_json(MODEL), b'{"images":[],"prompt":"%b"}' % text) == invalid()
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         '{"%s":1}' % ("k" * 5000),
@@ -361,7 +362,7 @@ FORMS: list[tuple[list[bytes], tuple[int, str, str | None] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("parts", "expected"), FORMS)
+@rows("parts, expected", FORMS)
 def test_edits_as_forms(parts: list[bytes], expected: tuple[int, str, str | None] | None) -> None:
     assert refusal(edit_form(BOUNDARY, MODEL), form(*parts)) == expected
 
@@ -390,7 +391,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("media_type", "data", "expected"), TEXTS)
+@rows("media_type, data, expected", TEXTS)
 def test_texts_of_a_form_have_a_charset(media_type: str, data: bytes, expected: str) -> None:
     body = form(picture(), part("prompt", data, media_type=media_type))
     assert read(edit_form(BOUNDARY, MODEL), body).fields["prompt"] == expected
@@ -431,8 +432,8 @@ def test_a_form_has_64_mib() -> None:
     assert refusal(edit_form(BOUNDARY, MODEL), bytes(64 * UNIT + 1)) == too_large()
 
 
-@pytest.mark.parametrize(
-    ("make", "body"),
+@rows(
+    "make, body",
     [
         (edit_json(MODEL), json.dumps({"prompt": "x", "images": ONE, "y" * 200_000: 1})),
         (edit_json(MODEL), json.dumps({"prompt": "x", "images": ONE, "y" * 900: 1})),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import each
+from samples import each, rows
 
 from core.strategies import cut_places, json_objects, json_values, pieces
 from proxy.core.invalid import InvalidRequest
@@ -119,7 +119,7 @@ def test_any_length(length: int, outer: str, unit: str) -> None:
 
 
 #: What takes the place of a long string in the outline cannot be written by anybody else.
-@pytest.mark.parametrize(
+@rows(
     "text",
     ['["%s",NaN]', '[NaN,"%s"]', '[Na"%s"]', '["%s"N]', '[-"%s"]', '["%s""%s"]', '[1"%s"]', '{"%s":1}', '{NaN:"%s"}'],
 )

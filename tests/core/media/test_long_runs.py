@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import cut_places, json_values, pieces
 from proxy.core.media.long_runs import shortened
@@ -28,7 +28,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "left"), TEXTS)
+@rows("text, left", TEXTS)
 def test_the_ends_of_a_run_are_left(text: str, left: str) -> None:
     assert shortened(text.encode()) == left.encode()
 

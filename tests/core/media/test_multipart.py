@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.media.bodies import BOUNDARY, PNG, form, part
 from core.strategies import cut_places, pieces
@@ -137,7 +138,7 @@ BODIES: list[tuple[bytes, list[bytes] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "expected"), BODIES)
+@rows("body, expected", BODIES)
 def test_bodies(body: bytes, expected: list[bytes] | None) -> None:
     assert contents(body) == expected
 
@@ -158,7 +159,7 @@ HEADS: list[tuple[str, tuple[str | None, str | None, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("head", "expected"), HEADS)
+@rows("head, expected", HEADS)
 def test_heads(head: str, expected: tuple[str | None, str | None, str]) -> None:
     assert parsed([form(head.encode() + b"\r\n\r\n")]) == [(PartHead(*expected), b"")]
 
@@ -283,7 +284,7 @@ BOUNDARIES = [
 ]
 
 
-@pytest.mark.parametrize(("content_type", "expected"), BOUNDARIES)
+@rows("content_type, expected", BOUNDARIES)
 def test_boundaries(content_type: str, expected: bytes | None) -> None:
     if expected is not None:
         assert boundary_of(content_type) == expected

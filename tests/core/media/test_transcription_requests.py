@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from samples import rows
 
 from core.media.bodies import BOUNDARY, WAV, form, part, read, refusal
 from proxy.core.invalid import InvalidRequest
@@ -67,7 +68,7 @@ REQUESTS: list[tuple[list[bytes], Refused]] = [
 ]
 
 
-@pytest.mark.parametrize(("parts", "expected"), REQUESTS)
+@rows("parts, expected", REQUESTS)
 def test_requests(parts: list[bytes], expected: Refused) -> None:
     assert refusal(transcription_form(BOUNDARY), form(*parts)) == expected
 
@@ -132,7 +133,7 @@ TYPES: list[tuple[str, str | None, bytes, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("named", "filename", "data", "expected"), TYPES)
+@rows("named, filename, data, expected", TYPES)
 def test_types(named: str, filename: str | None, data: bytes, expected: str | None) -> None:
     body = form(recording(data, filename, named))
     if expected is None:
@@ -168,7 +169,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("written", "expected"), NAMES)
+@rows("written, expected", NAMES)
 def test_names(written: str, expected: str) -> None:
     head = f"content-disposition: form-data; name=file; {written}\r\ncontent-type: audio/wav\r\n\r\n"
     assert read(transcription_form(BOUNDARY), form(head.encode() + WAV)).name == expected

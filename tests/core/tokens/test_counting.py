@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from samples import rows
 
 from core.vector_cases import real_length
 from proxy.core.tokens.counting import MAX_PIECE, pieces, rough_length
 from proxy.core.tokens.responses_count import count_responses, encrypted_tokens
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@rows(
+    "text, expected",
     [
         ("a" * 4096, 512),
         ("汉字测试上下文压缩" * 384, 2688),

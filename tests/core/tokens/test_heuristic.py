@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import requests
 from proxy.core.tokens import heuristic
@@ -36,8 +37,8 @@ def test_the_document_example() -> None:
     assert heuristic_count({"tools": TOOLS}) == 1 + 4 + 9
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@rows(
+    "text, expected",
     [
         ("", 0),
         (" \n", 1),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from anthropic.types import beta
 from anthropic.types.beta import BetaToolUnionParam
+from samples import rows
 
 from proxy.core.tools.anthropic_tools import described
 from proxy.core.tools.calls import function_of, offered_tools
@@ -27,7 +28,7 @@ def known_types() -> list[str]:
     return [kind for kind in found if kind != "custom"]
 
 
-@pytest.mark.parametrize("kind", known_types())
+@rows("kind", known_types())
 def test_every_tool_of_the_sdk_says_what_it_takes(kind: str) -> None:
     [tool] = offered_tools({"tools": [{"type": kind, "name": "n", "cache_control": {}, "strict": True}]})
     assert tool["name"] == "n" and tool["description"] and len(tool["input_schema"]["properties"]) > 1

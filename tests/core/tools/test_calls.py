@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import cut_places, json_values, pieces
 from proxy.core.tools.calls import (
@@ -68,8 +69,8 @@ def test_text_that_is_not_json_comes_out_the_same_for_any_pieces(text: str, cuts
         assert whole == text
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@rows(
+    "text, expected",
     [
         ('{"timeout":null}', "{}"),
         ('{"timeout":null,"command":"ls"}', '{"command":"ls"}'),
@@ -138,8 +139,8 @@ def test_names_are_short_and_come_back(name: str) -> None:
     assert back.get(short, short) == name
 
 
-@pytest.mark.parametrize(
-    ("said", "meant"),
+@rows(
+    "said, meant",
     [
         ("exec", "functions__exec"),
         ("functions.exec", "functions__exec"),
@@ -235,8 +236,8 @@ def test_arguments_have_a_fixed_order(value: Any) -> None:
     assert text == json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@rows(
+    "text, expected",
     [
         ("", {}),
         (" \n", {}),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from samples import rows
 
 from core.strategies import json_values, schemas
 from proxy.core.tools.function_schema import MAX_CHOICE, function_schema, legal_schema, target
@@ -36,8 +37,8 @@ def test_what_is_legal_stays_the_same_object(schema: Any) -> None:
     assert legal_schema(legal) is legal
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"),
+@rows(
+    "schema, expected",
     [
         (None, {"type": "object", "properties": {}}),
         ("string", {"type": "object", "properties": {}}),
@@ -66,8 +67,8 @@ def test_the_root_is_an_object_with_properties(schema: Any, expected: dict[str, 
     assert function_schema(schema) == (expected, "")
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@rows(
+    "value, expected",
     [
         ({"type": "array"}, {"type": "array", "items": {}}),
         ({"type": ["array", "null"]}, {"type": ["array", "null"], "items": {}}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from samples import rows
 
 from proxy.core.tools.hosted import Missing, hosted_kind, refusal, without_missing
 
@@ -17,8 +18,8 @@ SERVERS = [{"type": "url", "url": "https://mcp.example/sse", "name": "m"}]
 SKILLS = {"skills": [{"type": "anthropic", "skill_id": "pptx"}]}
 
 
-@pytest.mark.parametrize(
-    ("tool", "kind"),
+@rows(
+    "tool, kind",
     [
         (FETCH, "web_fetch"),
         (SEARCH, "web_search"),
@@ -38,8 +39,8 @@ def test_kinds(tool: Any, kind: str | None) -> None:
     assert hosted_kind(tool) == kind
 
 
-@pytest.mark.parametrize(
-    ("members", "paths", "names"),
+@rows(
+    "members, paths, names",
     [
         ({"tools": [OWN]}, [], ["Bash"]),
         ({}, [], None),
@@ -59,8 +60,8 @@ def test_what_the_service_has_not_is_left_out(members: Any, paths: list[str], na
     assert (kept is request) == (not paths) and not set(paths) & kept.keys()
 
 
-@pytest.mark.parametrize(
-    ("members", "path"),
+@rows(
+    "members, path",
     [
         ({"tools": [OWN, FETCH]}, None),
         ({"tools": [OWN, FETCH], "tool_choice": {"type": "any"}}, None),
@@ -115,8 +116,8 @@ def said(*blocks: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": "x"}, {"role": "user", "content": list(blocks)}]}
 
 
-@pytest.mark.parametrize(
-    ("request_", "path"),
+@rows(
+    "request_, path",
     [
         (said({"type": "text", "text": "x"}, {"type": "image", "source": UPLOADED}), "messages[1].content[1]"),
         (said({"type": "document", "source": UPLOADED}), "messages[1].content[0]"),

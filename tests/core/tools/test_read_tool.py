@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import json_values, texts
 from proxy.core.identity import Owner
@@ -70,8 +71,8 @@ def first(text: str | list[dict[str, Any]] = "hi", *more: dict[str, Any]) -> dic
 ME = Owner("s")
 
 
-@pytest.mark.parametrize(
-    ("owner", "request_", "known"),
+@rows(
+    "owner, request_, known",
     [
         (ME, first(), True),
         (ME, first("hi", {"role": "assistant", "content": "x"}), True),
@@ -91,7 +92,7 @@ def test_an_offset_is_known_in_its_own_conversation_only(owner: Owner | None, re
     assert (note is not None and "/home/me/secret" in note) is known
 
 
-@pytest.mark.parametrize("content", [None, 5, "", [5], ["hi"], [{"type": "text", "text": 5}], [{"type": "image"}], {}])
+@rows("content", [None, 5, "", [5], ["hi"], [{"type": "text", "text": 5}], [{"type": "image"}], {}])
 def test_a_first_message_of_any_form_tells_a_conversation(content: Any) -> None:
     store = OffsetStore()
     store.of(ME, first(content)).remember("c", MAX_OFFSET, "/x")
@@ -115,8 +116,8 @@ def test_memory_is_bounded_and_forgets_the_oldest() -> None:
 BLANKS = " " * STALL_BLANKS
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@rows(
+    "text, expected",
     [
         ('{"file_path":"/a"}' + BLANKS, '{"file_path":"/a"}'),
         ('{"file_path":"/a","pages":""' + BLANKS, '{"file_path":"/a","pages":""}'),
@@ -166,8 +167,8 @@ CALL = {"name": "Read", "input": {"file_path": "/a", "offset": 900}}
 COMPLAINT = "Warning: the file has 12 lines, offset 900"
 
 
-@pytest.mark.parametrize(
-    ("call", "text", "is_error", "expected"),
+@rows(
+    "call, text, is_error, expected",
     [
         (CALL, COMPLAINT, False, 1),
         (CALL, "offset out of range", True, 1),

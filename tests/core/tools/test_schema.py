@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.strategies import json_values, schemas
 from proxy.core.tools.function_schema import legal_schema
@@ -183,7 +184,7 @@ NOT_STRICT = [
 ]
 
 
-@pytest.mark.parametrize("schema", NOT_STRICT, ids=str)
+@rows("schema", NOT_STRICT)
 def test_what_strict_mode_cannot_say_is_not_strict(schema: Any) -> None:
     with pytest.raises(NotStrict):
         strict_schema({"type": "object", "properties": {"a": schema}})
@@ -281,8 +282,8 @@ def test_text_that_is_not_json_is_passed_on(text: str) -> None:
     assert restore_text(text, {"properties": {"a": {"type": "string"}}}) == text
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"),
+@rows(
+    "schema, expected",
     [
         (True, True),
         (False, False),

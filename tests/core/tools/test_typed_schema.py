@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from samples import examples
+from samples import examples, rows
 
 from core.strategies import schemas
 from proxy.core.tools.function_schema import STEP_CHARS, function_schema
@@ -21,8 +21,8 @@ def typed(child: Any, **root: Any) -> Any:
     return typed_schema({"type": "object", "properties": {"p": child}, **root})["properties"]["p"]
 
 
-@pytest.mark.parametrize(
-    ("schema", "kind"),
+@rows(
+    "schema, kind",
     [
         ({}, "string"),
         ({"description": "x"}, "string"),

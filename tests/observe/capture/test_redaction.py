@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 import pytest
+from samples import rows
 
 from proxy.observe.capture.redaction import MAX_DEPTH, redacted, redacted_error, redacted_headers, redacted_text
 
@@ -24,8 +25,8 @@ def hidden(text: str) -> str:
     return f"[redacted len={len(text)}]"
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
+@rows(
+    "value, shown",
     [
         # the wire document's examples
         (
@@ -132,8 +133,8 @@ def test_values(value: Any, shown: Any) -> None:
     assert redacted(value) == shown
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@rows(
+    "text, shown",
     [
         ("short", "short"),
         (f"see {URL} there", f"see [redacted data-url len={len(URL)}] there"),
@@ -229,8 +230,8 @@ def test_depth() -> None:
     assert json.dumps(redacted({"token": deep})).count("[redacted]") == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
+@rows(
+    "name, shown",
     [
         ("Authorization", False),
         ("Proxy-Authorization", False),

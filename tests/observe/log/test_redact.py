@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from samples import rows
 
 from proxy.core.secret import Secret
 from proxy.core.sse import dump_printable
@@ -89,7 +90,7 @@ SHOWN: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("value", "shown"), SHOWN.values(), ids=SHOWN)
+@rows("value, shown", SHOWN.values())
 def test_values(value: Any, shown: Any) -> None:
     assert redact(value) == shown
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from samples import rows
 
 from proxy.observe.lifecycle import SPANS, SignInRenewed, SocketsOpen
 from proxy.observe.metrics import table
@@ -82,7 +83,7 @@ COUNTED: list[tuple[tuple[RequestRow, ...], str, dict[str, str], float]] = [
 ]
 
 
-@pytest.mark.parametrize(("rows", "sample", "labels", "value"), COUNTED)
+@rows("rows, sample, labels, value", COUNTED)
 def test_a_request_counts(rows: tuple[RequestRow, ...], sample: str, labels: dict[str, str], value: float) -> None:
     found = counted(*rows)
     name = f"model_proxy_{sample}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from samples import rows
 
 from .exposition import read
 
@@ -31,7 +32,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("text", [row[1] for row in WRONG], ids=[row[0] for row in WRONG])
+@rows("text", [row[1] for row in WRONG])
 def test_what_is_wrong_is_refused(text: str) -> None:
     with pytest.raises((AssertionError, KeyError)):
         read(text)

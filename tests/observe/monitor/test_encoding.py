@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from samples import rows
 
 from proxy.observe.monitor.demo import Demo
 from proxy.observe.monitor.encoding import SnapshotEncoder
@@ -52,7 +53,7 @@ REFUSED: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "message"), REFUSED)
+@rows("value, message", REFUSED)
 def test_what_is_no_snapshot_is_refused(value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         of_json(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from samples import rows
 
 from proxy.observe.lifecycle import (
     Abandoned,
@@ -93,7 +94,7 @@ EFFECTS: list[tuple[tuple[Event, ...], dict[str, object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("events", "expected"), EFFECTS)
+@rows("events, expected", EFFECTS)
 def test_an_event_changes_the_row_of_its_request(events: tuple[Event, ...], expected: dict[str, object]) -> None:
     row = Store().tell("a", Started("messages", "s"), *events).request()
     assert {name: getattr(row, name) for name in expected} == expected
@@ -114,7 +115,7 @@ RATES: list[tuple[str, tuple[Event | float, ...], Throughput]] = [
 ]
 
 
-@pytest.mark.parametrize(("endpoint", "events", "expected"), RATES)
+@rows("endpoint, events, expected", RATES)
 def test_throughput(endpoint: str, events: tuple[Event | float, ...], expected: Throughput) -> None:
     store = Store().tell("a", Started(endpoint, "s"))
     for event in events:

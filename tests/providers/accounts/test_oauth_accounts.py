@@ -12,6 +12,7 @@ import pytest
 from harness import until
 from oauth_accounts import ACCOUNTS, NOW_MS, NOW_S, P1, P2, P3, OAuthAccount, World, each_account
 from processes import Child
+from samples import rows
 
 from proxy.auth.grant import MAX_EXPIRES_S
 from proxy.errors import SignInError, UpstreamError, messages_body
@@ -50,8 +51,8 @@ UNUSABLE: dict[str, list[Any]] = {
 UNUSABLE_FOR_P3 = [("expires_in", None), *(("token_type", value) for value in ("", "mac", 5))]
 
 
-@pytest.mark.parametrize(
-    ("account", "name", "value"),
+@rows(
+    "account, name, value",
     [
         *((one, name, value) for one in ACCOUNTS for name, values in UNUSABLE.items() for value in values),
         *((P3, *row) for row in UNUSABLE_FOR_P3),
@@ -327,14 +328,14 @@ async def test_process_that_died_half_way_does_not_burn_the_token_twice(world: W
 CODE = {"user_code": "AB-12", "device_code": "d", "verification_uri_complete": "https://k/?c=AB-12"}
 
 
-@pytest.mark.parametrize(
-    ("interval", "seconds"),
+@rows(
+    "interval, seconds",
     [
         *(("5", 5), (7, 7), ("7", 7), (0.2, 1), (-3, 1)),
         *((value, 5) for value in ("0", 0, None, "soon", "nan", True, [])),
     ],
 )
-@pytest.mark.parametrize("margin_s", [0.5, 3.0])
+@rows("margin_s", [0.5, 3.0])
 def test_interval(interval: object, seconds: float, margin_s: float) -> None:
     assert poll_interval(interval, margin_s=margin_s) == seconds + margin_s
 

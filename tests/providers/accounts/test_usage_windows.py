@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from harness import configured
+from samples import rows
 
 from proxy.auth.http import MAX_ANSWER_BYTES, TokenResponse
 from proxy.core.secret import Secret
@@ -372,7 +373,7 @@ FORMS: list[tuple[Read, dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("read", "body", "shown"), FORMS)
+@rows("read, body, shown", FORMS)
 def test_forms(read: Read, body: dict[str, Any], shown: list[str]) -> None:
     assert UsageReport("Codex", body, read(body, NOW)).lines() == ["Codex usage:", *(f"  {line}" for line in shown)]
 
@@ -413,7 +414,7 @@ NUMBERS: list[tuple[Read, dict[str, Any], list[tuple[str, float | None, int | No
 ]
 
 
-@pytest.mark.parametrize(("read", "answer", "windows", "pays_on"), NUMBERS)
+@rows("read, answer, windows, pays_on", NUMBERS)
 def test_numbers(read: Read, answer: dict[str, Any], windows: list[tuple[Any, ...]], pays_on: bool) -> None:
     known = read(answer, NOW)
     assert [(one.title, one.used, one.minutes, one.resets_at) for one in known.windows] == windows

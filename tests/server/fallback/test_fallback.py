@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, parse_events, until, with_live
-from samples import each
+from samples import each, rows
 
 from proxy.config import Config, ConfigError
 from proxy.errors import ProxyError
@@ -185,7 +185,7 @@ WRONG = (
 )
 
 
-@pytest.mark.parametrize("value", WRONG, ids=str)
+@rows("value", WRONG)
 def test_what_cannot_be_right_is_refused(value: Any) -> None:
     with pytest.raises(UnfitValue, match="expected models"):
         fallbacks(value)

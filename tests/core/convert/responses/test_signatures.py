@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.core.convert.responses.signatures import (
     MAX_CONTENT_BYTES,
@@ -47,7 +48,7 @@ def test_broken_text_of_ours_is_nothing_or_whole(text: str) -> None:
     assert decoded is None or (decoded[0] and decoded[1])
 
 
-@pytest.mark.parametrize(
+@rows(
     "value",
     [
         None,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.observe.monitor.terminal import palette
 from proxy.observe.monitor.terminal.cells import Run, clean, cut, fit, laid_over, line_width, width_of, wrap
@@ -22,8 +23,8 @@ from .shown import shown
 TERMINAL = Path(palette.__file__).parent
 
 
-@pytest.mark.parametrize(
-    ("text", "width", "shown"),
+@rows(
+    "text, width, shown",
     [
         ("abc", 5, "abc  "),
         ("abcdef", 4, "abc…"),
@@ -76,8 +77,8 @@ def headings(pane: Pane, inner: int) -> str:
     return " ".join(sized.heading.strip() for sized in columns_of(pane, inner)).strip()
 
 
-@pytest.mark.parametrize(
-    ("pane", "inner", "expected"),
+@rows(
+    "pane, inner, expected",
     [
         ("sessions", 198, "ID Project A R F Provider Model Effort In Out Cache Rate Tokens/10s · 4k Status"),
         ("sessions", 118, "ID Project A/R/F Prov Model Effort In Out Cache Rate Tok/10s Status"),
@@ -144,8 +145,8 @@ def contrast(colour: int, ground: int) -> float:
     return (upper + 0.05) / (lower + 0.05)
 
 
-@pytest.mark.parametrize("chosen", [False, True])
-@pytest.mark.parametrize("role", LOOKS)
+@rows("chosen", [False, True])
+@rows("role", LOOKS)
 def test_every_text_can_be_read(role: str, chosen: bool) -> None:
     """On a light terminal as on a dark one: both colours of a pair are ours. Borders are lines, no text."""
     colour, ground = LOOKS[role].pair(True, chosen)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from samples import rows
 
 from proxy.observe.monitor.snapshot import Snapshot
 from proxy.observe.monitor.terminal.keys import Stage, pressed, without_sequences
@@ -65,7 +66,7 @@ ROWS: list[tuple[str, Callable[[View], object], object]] = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "read", "expected"), ROWS, ids=[keys for keys, _, _ in ROWS])
+@rows("keys, read, expected", ROWS)
 def test_keys(keys: str, read: Callable[[View], object], expected: object) -> None:
     view = after(" " if key == "space" else key for key in keys.split())
     assert read(view) == expected
@@ -87,8 +88,8 @@ def test_who_wants_to_end(keys: str, view: View, wish: str) -> None:
     assert pressed(view, last, Stage(SNAPSHOT, 120, 40, NOW))[1] == wish
 
 
-@pytest.mark.parametrize(
-    ("typed", "keys"),
+@rows(
+    "typed, keys",
     [
         ("escape", "escape"),
         ("escape escape", "escape escape"),
