@@ -35,6 +35,7 @@ from proxy.providers.contract import Call, Target, Tuning
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
+from proxy.sandbox.model.prompt_cache import PromptCache
 from proxy.server.state import STATE, StreamTimers
 
 
@@ -270,10 +271,18 @@ class Live:
         return answer
 
     def forget(self) -> None:
-        """Empties what was noted of a request, and what the proxy learnt of the account by it, before another row."""
+        """Has the next row of a test find nothing of the last one: what was noted, what the proxy learnt of accounts,
+        and what the upstreams saw, know, and have yet to play."""
         self.sleeps.clear()
         self.notes.records.clear()
+        self.watcher.told.clear()
+        self.watcher.beside.clear()
         self.app[STATE].allowances._known.clear()
+        for upstream in self.sandbox.upstreams.values():
+            upstream.requests.clear()
+            upstream.total_requests = 0
+            upstream.prompts = PromptCache(upstream.clock)
+            upstream.script.replace([])
 
     @property
     def upstream(self) -> int:

@@ -81,8 +81,9 @@ def walk() -> Iterator[Callable[[object], AbstractContextManager[None]]]:
 
 
 def rows(names: str, table: Iterable[Any]) -> Callable[[Test], Test]:
-    """As `pytest.mark.parametrize`, but one case walks through the table: for tests of which nothing is left behind
-    that another row would see, and for those that take less time than pytest does for a case."""
+    """As `pytest.mark.parametrize`, but one case walks through the table, with the same servers: for tests of which
+    nothing is left behind that another row would see (`live` forgets what it can, `Live.forget`), and for those that
+    take less time than pytest does for a case."""
     given, kept = names.split(", "), list(table)
 
     def decorate(test: Test) -> Test:
@@ -102,6 +103,8 @@ def rows(names: str, table: Iterable[Any]) -> Callable[[Test], Test]:
         async def awaited(**fixtures: Any) -> None:
             for row, members in each_row():
                 with row:
+                    if "live" in fixtures:
+                        fixtures["live"].forget()
                     await test(**fixtures, **members)
 
         made: Any = awaited if iscoroutinefunction(test) else walked

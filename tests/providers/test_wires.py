@@ -7,19 +7,18 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import pytest
 from checks import check_message_stream
 from harness import Live, ask, kinds
-from samples import each
+from samples import rows
 from wires import BODY_WIRES, CHAT_WIRES, GO_WIRES, PICTURE, TOOLS, WIRES, Wire, blocks_of, message_of
 
 from proxy.core.tokens.heuristic import heuristic_count, heuristic_tokens
 from proxy.core.tokens.responses_count import count_responses
 from proxy.sandbox import Sandbox
 
-every_wire = pytest.mark.parametrize("wire", WIRES, ids=str)
-every_body = pytest.mark.parametrize("wire", BODY_WIRES, ids=str)
-both_forms = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+every_wire = rows("wire", WIRES)
+every_body = rows("wire", BODY_WIRES)
+both_forms = rows("stream", [True, False])
 HIGH: dict[str, Any] = {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}
 SESSION = {"x-claude-code-session-id": "session-1"}
 
@@ -80,12 +79,9 @@ async def test_a_folded_answer_is_the_streamed_one(live: Live, wire: Wire) -> No
 LS, READ = ("Bash", {"command": "ls -la"}), ("Read", {"file_path": "/tmp/a"})
 
 
-@each(2)
 @every_body
 @both_forms
-@pytest.mark.parametrize(
-    ("prompt", "calls"), [("use Bash: ls -la", [LS]), ("use Bash: ls -la\nuse Read: /tmp/a", [LS, READ])]
-)
+@rows("prompt, calls", [("use Bash: ls -la", [LS]), ("use Bash: ls -la\nuse Read: /tmp/a", [LS, READ])])
 async def test_a_tool_turn_goes_round(live: Live, wire: Wire, stream: bool, prompt: str, calls: list[Any]) -> None:
     first, text = await round_trip(live, prompt, model=wire.model, tools=TOOLS, stream=stream)
     assert [(block["type"], block["name"], block["input"]) for block in shown(first)] == [
@@ -115,9 +111,7 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
 
 
 @every_body
-@pytest.mark.parametrize(
-    "blocks", [[], [{"type": "text", "text": "never mind"}], [RESULT, {"type": "text", "text": "go on"}]]
-)
+@rows("blocks", [[], [{"type": "text", "text": "never mind"}], [RESULT, {"type": "text", "text": "go on"}]])
 async def test_a_call_without_a_result_ends_no_conversation(live: Live, wire: Wire, blocks: list[Any]) -> None:
     """An interrupted client leaves such calls in the middle and at the end."""
     history = talk("ls", [CALL, OTHER], blocks, [{**CALL, "id": "c"}, {**CALL, "id": "d"}])
@@ -158,8 +152,8 @@ async def test_usage_is_that_of_the_upstream(live: Live, wire: Wire, stream: boo
     assert first["cache_read_input_tokens"] == 0 and second["cache_read_input_tokens"] >= 1000
 
 
-@pytest.mark.parametrize("wire", CHAT_WIRES, ids=str)
-@pytest.mark.parametrize("where", ["own", "finish", "choice"])
+@rows("wire", CHAT_WIRES)
+@rows("where", ["own", "finish", "choice"])
 async def test_chat_usage_is_found_wherever_it_stands(live: Live, wire: Wire, where: str) -> None:
     usual = (await told(live, ask(model=wire.model)))["usage"]
     wire.sandbox(live).script.extend([{"fault": "usage", "where": where}])
@@ -176,7 +170,7 @@ async def test_the_session_stays_the_same_over_retries(live: Live, wire: Wire) -
     assert wire.sessions(live) == ["session-1"] * 3 and live.sleeps == [1.0, 3.0]
 
 
-@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire.label in ("p2", "p4")], ids=str)
+@rows("wire", [wire for wire in WIRES if wire.label in ("p2", "p4")])
 async def test_a_count_is_that_of_the_heuristic(live: Live, wire: Wire) -> None:
     body = ask("foo_bar-baz, qux! 日本語、テキスト。", model=wire.model, system="Be brief.", tools=TOOLS)
     answer = await live.post(body, "/v1/messages/count_tokens")
@@ -188,14 +182,14 @@ async def test_a_count_is_that_of_the_heuristic(live: Live, wire: Wire) -> None:
     assert answer.json == {"input_tokens": expected}
 
 
-@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire not in GO_WIRES], ids=str)
+@rows("wire", [wire for wire in WIRES if wire not in GO_WIRES])
 async def test_without_a_session_there_is_no_cache_key(live: Live, wire: Wire) -> None:
     await told(live, ask(model=wire.model))
     assert "prompt_cache_key" not in wire.sent(live) and wire.sessions(live) == [None]
 
 
-@pytest.mark.parametrize("wire", GO_WIRES, ids=str)
-@pytest.mark.parametrize("session", [None, "has blanks", "ü"])
+@rows("wire", GO_WIRES)
+@rows("session", [None, "has blanks", "ü"])
 async def test_what_fits_no_header_gets_a_session_of_its_own(live: Live, wire: Wire, session: str | None) -> None:
     wire.sandbox(live).script.extend([{"fault": "rate_limit"}])
     metadata: dict[str, Any] = {"metadata": {"user_id": json.dumps({"session_id": session})}} if session else {}
@@ -234,7 +228,9 @@ async def test_no_secret_and_no_content_reaches_the_log(live: Live, wire: Wire) 
 async def test_a_missing_credential_is_told_without_asking_anybody(
     sandbox: Sandbox, tmp_path: Path, wire: Wire, stream: bool
 ) -> None:
-    async with Live(sandbox, tmp_path, **dict([wire.traits.signed_out])) as live:
+    root = tmp_path / f"{wire}-{stream}"
+    root.mkdir()
+    async with Live(sandbox, root, **dict([wire.traits.signed_out])) as live:
         answer = await live.post(ask(model=wire.model, stream=stream))
     assert (answer.status, answer.error["type"]) == (401, "authentication_error")
     assert wire.traits.cure in answer.error["message"] and wire.sandbox(live).total_requests == 0
@@ -299,11 +295,8 @@ REVIEWERS: list[tuple[str, dict[str, Any]]] = [
 MONITOR = [{"type": "text", "text": "You are a security monitor for autonomous AI coding agents. Judge."}]
 
 
-@each(1)
-@pytest.mark.parametrize(("model", "sent"), REVIEWERS, ids=[model for model, _ in REVIEWERS])
-@pytest.mark.parametrize(
-    "asked", [{"max_tokens": 64, "thinking": {"type": "disabled"}}, {"max_tokens": 2112}], ids=["64", "2112"]
-)
+@rows("model, sent", REVIEWERS)
+@rows("asked", [{"max_tokens": 64, "thinking": {"type": "disabled"}}, {"max_tokens": 2112}])
 async def test_the_safety_classifier_has_room_and_does_not_think(
     live: Live, model: str, sent: dict[str, Any], asked: dict[str, Any]
 ) -> None:
@@ -314,8 +307,8 @@ async def test_the_safety_classifier_has_room_and_does_not_think(
     assert {name: seen.body.get(name) for name in sent} == sent
 
 
-@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire.kind != "responses"], ids=str)
-@pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": ""}]], ids=str)
+@rows("wire", [wire for wire in WIRES if wire.kind != "responses"])
+@rows("content", ["", [], [{"type": "text", "text": ""}]])
 async def test_a_conversation_without_content_is_refused_before_anybody_is_asked(
     live: Live, wire: Wire, content: Any
 ) -> None:
@@ -352,7 +345,7 @@ async def test_a_signature_that_nobody_can_mend_is_told(live: Live) -> None:
 
 
 @every_body
-@pytest.mark.parametrize("fault", ["cut_text", "end_before_output"])
+@rows("fault", ["cut_text", "end_before_output"])
 async def test_nothing_of_an_attempt_that_was_given_up_is_left_in_a_whole_answer(
     live: Live, wire: Wire, fault: str
 ) -> None:
@@ -367,10 +360,9 @@ async def test_nothing_of_an_attempt_that_was_given_up_is_left_in_a_whole_answer
     assert again == good and live.sleeps == [1.5]
 
 
-@each(2)
 @every_body
 @both_forms
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
+@rows("status", [500, 502, 503, 504])
 async def test_a_failing_upstream_keeps_status_words_and_wait(
     live: Live, wire: Wire, stream: bool, status: int
 ) -> None:
@@ -390,9 +382,8 @@ SHOWN: list[tuple[Any, str]] = [
 ]
 
 
-@each(1)
 @every_body
-@pytest.mark.parametrize(("body", "words"), SHOWN)
+@rows("body, words", SHOWN)
 async def test_a_refusal_is_shown_in_its_own_words(live: Live, wire: Wire, body: Any, words: str) -> None:
     wire.sandbox(live).script.extend([{"status": 422, "body": body}])
     answer = await live.post(ask(model=wire.model))
