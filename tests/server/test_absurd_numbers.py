@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from harness import Live, with_live
+from samples import rows
 
 HUGE = 10**400
 MODELS = ["gpt-5.5", "kimi-k3", "grok-4.5", "minimax-m3", "glm-5", "cursor"]
@@ -23,7 +23,7 @@ PLACES: list[dict[str, Any]] = [
 
 
 @with_live(openai_routes=True, openai_mode="lenient")
-@pytest.mark.parametrize("path", ROUTES)
+@rows("path", ROUTES)
 async def test_a_number_that_no_float_holds_is_refused(live: Live, path: str) -> None:
     for model in MODELS:
         for place in PLACES:
@@ -34,7 +34,7 @@ async def test_a_number_that_no_float_holds_is_refused(live: Live, path: str) ->
 
 
 @with_live(openai_routes=True, openai_mode="lenient")
-@pytest.mark.parametrize("path", ROUTES)
+@rows("path", ROUTES)
 async def test_other_odd_numbers_are_no_error_of_ours(live: Live, path: str) -> None:
     for model in MODELS:
         for name, value in {"temperature": 10**300, "top_p": -0.0, "unknown": [1e308, 10**300]}.items():

@@ -50,7 +50,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize("name", ["Host", "Origin", "Sec-Fetch-Site"])
+@rows("name", ["Host", "Origin", "Sec-Fetch-Site"])
 async def test_the_host_must_be_one_of_ours_and_other_web_sites_are_not_served(live: Live, name: str) -> None:
     """Headers of those who say that they forward are not believed."""
     for _, value, served in (row for row in ASKED if row[0] == name):
@@ -123,8 +123,8 @@ def test_the_refusal_says_where_it_serves_and_what_to_set(bind: str, told: str) 
         check(request, Config(bind_address=bind), [API_KEY], Callers(), "")
 
 
-@pytest.mark.parametrize(
-    ("head", "status"),
+@rows(
+    "head, status",
     [
         (b"GET /v1/models?limit=1 HTTP/1.0\r\n", b"200"),  # which knows no Host
         (b"GET /v1/models?limit=1 HTTP/1.1\r\n", b"400"),
@@ -138,7 +138,7 @@ async def test_a_request_that_names_no_host_or_two_of_them(live: Live, head: byt
     assert (await live.raw(head + b"Connection: close\r\n\r\n")).split()[1] == status
 
 
-@pytest.mark.parametrize("name", ["Origin", "Content-Encoding"])
+@rows("name", ["Origin", "Content-Encoding"])
 async def test_a_header_that_two_readers_may_understand_differently_is_refused(live: Live, name: str) -> None:
     twice = (f"{name}: gzip", f"{name}: identity")
     answer = await live.raw(raw_request("GET /v1/models", "Connection: close", *twice))
@@ -150,8 +150,8 @@ async def test_the_guard_stands_before_errors_too(live: Live) -> None:
     assert (await live.request("GET", "/v1/messages", headers={"Host": "evil.example"})).status == 403
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
+@rows(
+    "headers, status",
     [
         ({}, 401),
         ({"Authorization": "Bearer k3y"}, 200),
@@ -198,8 +198,8 @@ async def test_where_the_key_goes_is_told_in_words_that_claude_code_shows(live: 
         assert "x-api-key" not in answer.raw.decode().lower()
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "latin-1"])
-@pytest.mark.parametrize(("key", "status"), [("schlüssel", b"200"), ("schlössel", b"401")])
+@rows("charset", ["utf-8", "latin-1"])
+@rows("key, status", [("schlüssel", b"200"), ("schlössel", b"401")])
 @with_live(api_key=Secret("schlüssel"))
 async def test_a_key_may_have_letters_of_any_language(live: Live, key: str, status: bytes, charset: str) -> None:
     sent = key.encode(charset).decode("latin-1")  # as which the request is written
@@ -219,7 +219,7 @@ def test_only_health_is_served_to_anybody_and_a_greeting_without_a_key() -> None
     assert [route.path for route in ROUTES if route.keyless] == ["/api/hello"]
 
 
-@pytest.mark.parametrize("header", ["Host: evil.example", "Origin: https://evil.example", "Sec-Fetch-Site: cross-site"])
+@rows("header", ["Host: evil.example", "Origin: https://evil.example", "Sec-Fetch-Site: cross-site"])
 async def test_a_greeting_is_not_for_other_sites(live: Live, header: str) -> None:
     name, _, value = header.partition(": ")
     for method in ("GET", "HEAD"):

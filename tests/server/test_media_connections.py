@@ -28,6 +28,7 @@ from media_live import (
     send,
     studio,
 )
+from samples import rows
 
 from proxy.core.media.pieces import Pieces
 from proxy.observe.lifecycle import Abandoned
@@ -88,7 +89,7 @@ def held(live: Live) -> tuple[int, int]:
 # -- bodies that are refused
 
 
-@pytest.mark.parametrize("path", ROUTES)
+@rows("path", ROUTES)
 async def test_a_client_that_waits_is_told_to_go_on_once_its_body_is_wanted(live: Live, path: str) -> None:
     studio(live)
     body, called = GOOD[path]
@@ -110,8 +111,8 @@ UNWANTED = [
 ]
 
 
-@pytest.mark.parametrize("waits", [True, False], ids=["waits", "sends"])
-@pytest.mark.parametrize(("path", "called", "length", "headers", "status"), UNWANTED)
+@rows("waits", [True, False])
+@rows("path, called, length, headers, status", UNWANTED)
 async def test_a_refusal_comes_before_the_body_and_ends_the_connection(
     live: Live, path: str, called: str, length: int, headers: dict[str, str], status: int, waits: bool
 ) -> None:

@@ -32,6 +32,7 @@ from media_live import (
     send,
     studio,
 )
+from samples import rows
 
 from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
@@ -63,8 +64,8 @@ HINT = re.compile(r"; /v1/\S+ is off: PROXY_P1_\w+_API=1, or p1\.\w+Api in confi
 
 
 @with_live()
-@pytest.mark.parametrize("path", ROUTES)
-@pytest.mark.parametrize(("method", "body"), [("POST", b"{"), ("GET", None), ("OPTIONS", None), ("POST", b"")])
+@rows("path", ROUTES)
+@rows("method, body", [("POST", b"{"), ("GET", None), ("OPTIONS", None), ("POST", b"")])
 async def test_a_route_that_is_off_is_a_path_that_nobody_knows(live: Live, path: str, method: str, body: Any) -> None:
     """But for what turns it on, and what clients of that API read."""
     unknown = f"/v1/{'x' * (len(path) - 4)}"
@@ -77,7 +78,7 @@ async def test_a_route_that_is_off_is_a_path_that_nobody_knows(live: Live, path:
     assert off.headers.keys() - never.headers.keys() == {"Cache-Control"}
 
 
-@pytest.mark.parametrize("path", ["/v1/images/variations", "/v1/audio/speech"])
+@rows("path", ["/v1/images/variations", "/v1/audio/speech"])
 async def test_what_else_those_apis_have_is_no_route(live: Live, path: str) -> None:
     """In the form of every unknown path, with what the SDK of that API reads."""
     answer = await live.post({"prompt": "x"}, path)
@@ -86,8 +87,8 @@ async def test_what_else_those_apis_have_is_no_route(live: Live, path: str) -> N
     assert answer.error == expected
 
 
-@pytest.mark.parametrize("path", ROUTES)
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS", "PATCH"])
+@rows("path", ROUTES)
+@rows("method", ["GET", "PUT", "DELETE", "OPTIONS", "PATCH"])
 async def test_a_wrong_method_is_told_the_right_one(live: Live, path: str, method: str) -> None:
     answer = await live.request(method, f"{path}?x=1")
     assert answer.status == 405 and answer.headers["Allow"] == "POST"
@@ -150,8 +151,8 @@ async def test_the_first_fault_of_a_head_counts(
     writer.close()
 
 
-@pytest.mark.parametrize(
-    ("path", "called"),
+@rows(
+    "path, called",
     [
         (GENERATIONS, "Application/JSON"),
         (GENERATIONS, "application/json ; charset=utf-8"),
@@ -178,7 +179,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("path", "body", "refused"), REFUSED)
+@rows("path, body, refused", REFUSED)
 async def test_a_body_that_is_wrong_is_refused(
     live: Live, path: str, body: Any, refused: tuple[int, str, str | None]
 ) -> None:
@@ -204,7 +205,7 @@ async def test_a_checked_request_reaches_the_provider(live: Live) -> None:
     assert live.app[STATE].sessions.affinity("s") is None
 
 
-@pytest.mark.parametrize("path", ROUTES)
+@rows("path", ROUTES)
 async def test_an_answer_is_passed_on_byte_by_byte(live: Live, path: str) -> None:
     made = studio(live)
     made.headers = {"x-request-id": "upstream", "openai-version": "1"}
@@ -317,7 +318,7 @@ async def test_nothing_of_a_request_is_written_down(live: Live) -> None:
 # -- packed
 
 
-@pytest.mark.parametrize("path", ROUTES)
+@rows("path", ROUTES)
 async def test_a_packed_body_is_unpacked(live: Live, path: str) -> None:
     studio(live)
     packed = gzip.compress(GOOD[path][0])
@@ -333,7 +334,7 @@ async def test_limits_are_those_of_the_unpacked_body(live: Live) -> None:
     assert broken.status in (400, 413) and not made.asked
 
 
-@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+@rows("encoding, pack", [("gzip", gzip.compress), ("deflate", zlib.compress)])
 async def test_nothing_follows_a_packed_body(live: Live, encoding: str, pack: Callable[[bytes], bytes]) -> None:
     """It would be kept beside what is counted."""
     made = studio(live)

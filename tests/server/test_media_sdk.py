@@ -11,6 +11,7 @@ import openai
 import pytest
 from harness import Live, until, with_live
 from media_live import EDITS, GENERATIONS, PNG, ROUTES, SWITCHES, TRANSCRIPTIONS, Form, part, refusal, send
+from samples import rows
 from sdk import openai_client, validate
 
 Client = openai.AsyncOpenAI
@@ -134,7 +135,7 @@ async def test_a_client_that_leaves_stops_the_service(live: Live, path: str) -> 
     assert (await send(live, path)).status == 200
 
 
-@pytest.mark.parametrize(("letters", "status"), [("é" * 33, 400), (f"{'e' * 64}  ", 200), ("  ", 200)])
+@rows("letters, status", [("é" * 33, 400), (f"{'e' * 64}  ", 200), ("  ", 200)])
 async def test_a_language_has_a_length(live: Live, letters: str, status: int) -> None:
     form = Form((part("file", WAV, "../recording.webm", "audio/webm;codecs=opus"), part("language", letters)))
     answer = await send(live, TRANSCRIPTIONS, form.body, form.content_type)

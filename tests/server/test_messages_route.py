@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, tool, with_live
-from samples import each
+from samples import each, rows
 from wires import WIRES, Wire
 
 FETCH = {"type": "web_fetch_20250910", "name": "web_fetch"}
@@ -47,8 +47,8 @@ async def test_a_strict_tool_whose_schema_cannot_be_strict_is_named(live: Live) 
     assert [sent["strict"] for sent in live.sandbox.p4.requests[-1].body["tools"]] == [True, False, False]
 
 
-@pytest.mark.parametrize("model", ["gpt-5.5", "grok-4.6"])
-@pytest.mark.parametrize("forced", [False, True], ids=["offered", "forced"])
+@rows("model", ["gpt-5.5", "grok-4.6"])
+@rows("forced", [False, True])
 async def test_a_search_without_date_and_name_is_the_hosted_one(live: Live, model: str, forced: bool) -> None:
     """As the OpenAI-style routes write it."""
     choice = {"tool_choice": {"type": "tool", "name": "web_search"}} if forced else {}
@@ -114,8 +114,8 @@ async def test_what_would_silently_not_happen_is_refused_before_the_service_is_a
     assert count.status == 200
 
 
-@pytest.mark.parametrize("model", ["grok-4.6", "glm-5.2"])
-@pytest.mark.parametrize("inside", [False, True], ids=["shown", "result"])
+@rows("model", ["grok-4.6", "glm-5.2"])
+@rows("inside", [False, True])
 async def test_an_uploaded_picture_is_a_note_where_none_is_shown(live: Live, model: str, inside: bool) -> None:
     """p3, and models without eyes."""
     call = {"type": "tool_use", "id": "c", "name": "Bash", "input": {}}
@@ -135,9 +135,7 @@ async def test_a_setting_that_shows_pictures_notes_an_uploaded_one(live: Live) -
     assert answer.status == 200 and "[image omitted: file]" in str(live.sandbox.p3.requests[-1].body)
 
 
-@pytest.mark.parametrize(
-    ("agent", "word"), [("claude-cli/2.1.330 (external, cli)", "policy_blocked"), ("x", "invalid_request_error")]
-)
+@rows("agent, word", [("claude-cli/2.1.330 (external, cli)", "policy_blocked"), ("x", "invalid_request_error")])
 async def test_claude_code_is_told_by_a_word_of_its_own_that_probing_is_no_use(
     live: Live, agent: str, word: str
 ) -> None:

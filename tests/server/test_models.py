@@ -11,6 +11,7 @@ from anthropic.types import ModelInfo
 from harness import Live, ask, configured, with_live
 from openai import NotFoundError as OpenAiNotFound
 from openai.types import Model
+from samples import rows
 from sdk import openai_client, tls
 
 from proxy import Secret
@@ -62,7 +63,7 @@ async def test_a_model_is_found_by_any_name_of_a_request(
     assert (await live.request("HEAD", f"/v1/models/{path}")).status == 200
 
 
-@pytest.mark.parametrize("path", ["nobody", "claude-gpt-5.5", "opencode-go/nobody", "gpt-5.5/x", "x" * 4000])
+@rows("path", ["nobody", "claude-gpt-5.5", "opencode-go/nobody", "gpt-5.5/x", "x" * 4000])
 async def test_an_unknown_model_is_not_found_in_both_forms(live: Live, path: str) -> None:
     answer = await live.get(f"/v1/models/{path}")
     assert answer.status == 404 and answer.headers["x-should-retry"] == "false"
@@ -262,7 +263,7 @@ async def test_somebody_is_there_for_whoever_asks_without_a_key(live: Live) -> N
     assert (await live.post({}, "/v1/metrics")).status == 401
 
 
-@pytest.mark.parametrize("path", ["/v1/metrics", "/v1/logs", "/v1/traces"])
+@rows("path", ["/v1/metrics", "/v1/logs", "/v1/traces"])
 async def test_reports_are_taken_and_forgotten_a_long_one_not_to_its_end(live: Live, path: str) -> None:
     for body in (b"", b"\x00" * 1000, b"\x00" * (MAX_REPORT_BYTES + 2**20)):
         answer = await live.request("POST", path, data=io.BytesIO(body))

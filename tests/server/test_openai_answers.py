@@ -11,6 +11,7 @@ import pydantic
 import pytest
 from harness import Live, with_live
 from openai_live import CHAT, P1, P2, RESPONSES, body_for, chunks_of, function
+from samples import rows
 from sdk import openai_client, validate
 
 LUNA, GROK_ON_P4, MINIMAX = "opencode-go/gpt-5.6-luna", "opencode-go/grok-4.6", "minimax-m3"
@@ -77,7 +78,7 @@ async def test_encrypted_reasoning_goes_back_up(client: Client, live: Live, mode
     assert thought.encrypted_content.endswith(sent["encrypted_content"])
 
 
-@pytest.mark.parametrize("model", [LUNA, GROK_ON_P4])
+@rows("model", [LUNA, GROK_ON_P4])
 async def test_encrypted_reasoning_is_had_without_an_effort(live: Live, model: str) -> None:
     """Models think as hard as they like, then; their reasoning is to come back all the same."""
     answer = await live.post(body_for(RESPONSES, model=model, include=["reasoning.encrypted_content"]), RESPONSES)
@@ -165,7 +166,7 @@ async def test_a_refusal_keeps_its_form_on_responses(client: Client, live: Live,
         assert response.output_text == ""
 
 
-@pytest.mark.parametrize("model", [LUNA, P2])
+@rows("model", [LUNA, P2])
 async def test_a_refusal_is_a_text_and_a_reason_on_messages(live: Live, model: str) -> None:
     refuse(live, model, 1)
     body = {"model": model, "max_tokens": 100, "messages": [{"role": "user", "content": "hi"}]}

@@ -9,6 +9,7 @@ import openai
 import pytest
 from harness import Fake, Live, played, use, with_live
 from openai_live import CHAT, P2, P3, RESPONSES, ask_both, error_of, function
+from samples import rows
 from sdk import openai_client, validate
 
 from proxy.core.convert.openai_mode import LENIENT_TAKES_IT
@@ -111,8 +112,8 @@ async def test_pictures_and_choices_reach_p1(client: Client, live: Live) -> None
     assert [part["type"] for part in body["input"][-1]["content"]] == ["input_text", "input_image"]
 
 
-@pytest.mark.parametrize(
-    ("members", "reasoning"),
+@rows(
+    "members, reasoning",
     [({}, "medium"), ({"reasoning_effort": "high"}, "high"), ({"reasoning_effort": "minimal"}, "low")],
 )
 async def test_p1_is_asked_for_the_same_as_in_strict_mode(live: Live, members: Any, reasoning: str) -> None:

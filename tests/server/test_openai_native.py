@@ -11,7 +11,7 @@ import pytest
 from harness import Answer, Live, kinds, raw_request, until, with_live
 from openai_live import P1, RESPONSES, ask_both, body_for, error_of, function
 from openai_streams import check_response_events
-from samples import each
+from samples import each, rows
 
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, UsageUpdated
 from proxy.providers.upstream.transport import HttpTimers
@@ -121,8 +121,8 @@ async def test_a_body_is_fitted_into_the_lite_lane(live: Live) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("members", "param"),
+@rows(
+    "members, param",
     [
         ({"parallel_tool_calls": True}, "requires `parallel_tool_calls` to be false"),
         ({"tools": [{"type": "image_generation"}]}, "Unsupported tool type: image_generation"),
@@ -193,8 +193,8 @@ def done(index: int | None, ident: str) -> dict[str, Any]:
     return {"type": "response.output_item.done", **place, "item": {"type": "message", "id": ident}}
 
 
-@pytest.mark.parametrize(
-    ("done_items", "output", "ids"),
+@rows(
+    "done_items, output, ids",
     [
         ([(None, "c"), (1, "b"), (0, "a")], [], ["a", "b", "c"]),
         ([(1, "b"), (0, "a")], [{"type": "message"}, {"id": "own"}], ["a", "own"]),
@@ -327,9 +327,9 @@ async def test_json_in_place_of_a_stream_is_the_answer(live: Live, stream: bool)
     assert found == response and UsageUpdated(7, 0, 0) in live.watcher.last
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize(
-    ("body", "status", "words"),
+@rows("stream", [False, True])
+@rows(
+    "body, status, words",
     [
         ({"error": {"code": "context_length_exceeded", "message": "too long"}}, 400, "too long"),
         ({"error": {"type": "invalid_request_error", "message": "odd"}}, 400, "odd"),
@@ -386,8 +386,8 @@ async def test_a_cut_answer_that_is_not_streamed_is_asked_for_again(live: Live, 
     assert live.sandbox.p1.total_requests == 6
 
 
-@pytest.mark.parametrize(
-    ("frame", "status", "words"),
+@rows(
+    "frame, status, words",
     [
         ('event: error\ndata: {"type": "invalid_request_error", "message": "boom"}\n\n', 400, "boom"),
         ("event: error\ndata: boom\n\n", 500, "boom"),
@@ -414,7 +414,7 @@ async def test_an_item_that_cannot_be_read_is_missing(live: Live, data: str, rep
         assert answer.status == 502 and "not a JSON object" in error_of(answer)["message"]
 
 
-@pytest.mark.parametrize("data", ["[DONE]", "", " "])
+@rows("data", ["[DONE]", "", " "])
 async def test_what_is_no_event_is_not_missed(live: Live, data: str) -> None:
     step = plays({"raw": f": quiet\n\ndata: {data}\n\n"}, done(1, "b"), completed(output=[]))
     assert [item["id"] for item in (await answered(live, step)).json["output"]] == ["b"]

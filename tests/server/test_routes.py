@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 from harness import Answer, Live, ask, raw_request, with_live
 from openai_live import error_of
-from samples import each, sampled
+from samples import each, rows, sampled
 
 from proxy.providers.p5_cursor.catalog import CATALOG as CURSOR
 from proxy.server.families import MEDIA, MESSAGES, MODELS, WATCHING
@@ -89,7 +89,7 @@ async def test_a_wrong_base_url_is_told_in_the_form_of_the_route_that_was_meant(
 
 
 @with_live()
-@pytest.mark.parametrize("path", ["/responses", "/v1/v1/responses"])
+@rows("path", ["/responses", "/v1/v1/responses"])
 async def test_a_wrong_base_url_of_a_route_that_is_off_is_told_what_turns_it_on(live: Live, path: str) -> None:
     message = (await live.post(b"{", path)).error["message"]
     assert message.startswith(f"No route for POST {path}; /v1/responses is off: PROXY_P1_RESPONSES_API=1, ")
@@ -101,7 +101,7 @@ async def test_a_path_that_no_message_should_repeat_is_quoted_and_cut(live: Live
     assert len(answer.error["message"]) < 1000 and answer.error["message"].isprintable()
 
 
-@pytest.mark.parametrize("path", dict.fromkeys(route.path for route in ROUTES))
+@rows("path", dict.fromkeys(route.path for route in ROUTES))
 @with_live(**ALL)
 async def test_a_wrong_method_is_told_the_right_ones(live: Live, path: str) -> None:
     rows = [route for route in ROUTES if route.path == path]
@@ -161,7 +161,7 @@ async def test_a_limit_keeps_the_first_and_says_that_there_are_more(live: Live) 
     assert none == {"object": "list", "data": [], "has_more": True, "first_id": None, "last_id": None}
 
 
-@pytest.mark.parametrize("limit", ["-1", "x", "", "1.5", "%2B1", "1e3", "%D9%A3", "9" * 40])
+@rows("limit", ["-1", "x", "", "1.5", "%2B1", "1e3", "%D9%A3", "9" * 40])
 async def test_a_limit_that_is_no_count_is_refused(live: Live, limit: str) -> None:
     answer = await live.get(f"/v1/models?limit={limit}")
     assert answer.status == 400 and answer.error["type"] == "invalid_request_error"
@@ -310,7 +310,7 @@ JSON_TYPES = ("application/json", "application/json; charset=utf-8", "Applicatio
 OTHER_TYPES = ("text/plain", "text/plain;application/json", "application/x-www-form-urlencoded", "")
 
 
-@pytest.mark.parametrize("kind", [*JSON_TYPES, *OTHER_TYPES, "multipart/form-data; boundary=x"])
+@rows("kind", [*JSON_TYPES, *OTHER_TYPES, "multipart/form-data; boundary=x"])
 async def test_a_body_must_call_itself_json(live: Live, kind: str) -> None:
     answer = await live.post(ask(), headers={"content-type": kind})
     assert answer.status == (200 if kind in JSON_TYPES else 415)

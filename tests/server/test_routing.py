@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from harness import Fake, Live, ask, tool, until, use, with_live
 from oauth_accounts import Clock
-from samples import each
+from samples import each, rows
 from wires import WIRES, Wire
 
 from proxy.core.identity import MAX_ID_BYTES, Owner
@@ -103,8 +103,8 @@ async def test_the_list_shows_what_a_provider_names_at_the_moment(live: Live) ->
     )
 
 
-@pytest.mark.parametrize(
-    ("model", "upstream"),
+@rows(
+    "model, upstream",
     [
         ("claude-haiku-5-5", "gpt-5.6-luna"),
         ("claude-sonnet-5-5[1m]", "gpt-5.6-terra"),
@@ -132,7 +132,7 @@ async def test_an_unknown_name_is_answered_with_the_nearest_first(live: Live) ->
     assert 'Unknown model "zzzzzzzzzz". Supported: p1: ' in (await live.post(ask(model="zzzzzzzzzz"))).error["message"]
 
 
-@pytest.mark.parametrize("prefix", ["z", "cursor:", "claude-opus-"])
+@rows("prefix", ["z", "cursor:", "claude-opus-"])
 async def test_an_answer_repeats_no_name_that_is_endless(live: Live, prefix: str) -> None:
     answer = await live.post(ask(model=prefix + "9" * 100_000))
     assert answer.status == 400 and len(answer.raw) < 10_000

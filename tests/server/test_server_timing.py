@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from harness import Answer, Live, ask
-from samples import each
+from samples import each, rows
 
 from proxy.observe.lifecycle import SPANS, Completed, Timed, UpstreamAnswered
 
@@ -71,9 +71,7 @@ async def test_every_answer_of_a_model_tells_where_its_time_went(live: Live, lab
         assert names.index(Timed) < names.index(Completed)
 
 
-@pytest.mark.parametrize(
-    "line", ["GET /healthz", "GET /v1/models", "GET /nope", "OPTIONS /v1/messages", "HEAD /monitor/events"]
-)
+@rows("line", ["GET /healthz", "GET /v1/models", "GET /nope", "OPTIONS /v1/messages", "HEAD /monitor/events"])
 async def test_what_asks_no_model_tells_its_time_too(live: Live, line: str) -> None:
     method, path = line.split()
     answer = await live.request(method, path)
