@@ -11,7 +11,7 @@ import pydantic
 import pytest
 from harness import Live, with_live
 from openai_live import CHAT, P1, P2, RESPONSES, body_for, chunks_of, function
-from samples import rows
+from samples import each, rows
 from sdk import openai_client, validate
 
 LUNA, GROK_ON_P4, MINIMAX = "opencode-go/gpt-5.6-luna", "opencode-go/grok-4.6", "minimax-m3"
@@ -35,6 +35,7 @@ async def client(live: Live) -> AsyncIterator[Client]:
 CUSTOM = {"type": "custom", "name": "run", "description": "Runs a script."}
 
 
+@each(1)
 @pytest.mark.parametrize("space", [None, "shell"])
 @pytest.mark.parametrize("model", [LUNA, P2, MINIMAX, "grok-4.6"])
 async def test_a_custom_tool_goes_round(client: Client, model: str, space: str | None) -> None:

@@ -21,7 +21,7 @@ wires = pytest.mark.parametrize("everything", [wire.everything for wire in WIRES
 
 
 @wires
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(200))
 @given(request=requests)
 def test_any_request_is_translated_or_refused(everything: Callable[[Any], None], request: dict[str, Any]) -> None:
     try:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from samples import sampled
 
 from core.convert.costly_bodies import HISTORIES, SCHEMAS, Made, asked, said, tool
 from core.convert.test_messages_to_chat import DIALECTS
@@ -107,8 +108,8 @@ def growth(made: Callable[[int], Any], work: Callable[[Any], object], size: int)
 
 @pytest.mark.parametrize("made", HISTORIES.values(), ids=HISTORIES)
 def test_a_long_conversation_costs_what_its_length_says(made: Made) -> None:
-    for name, translate in TRANSLATIONS.items():
-        assert growth(made, translate, 300) < GROWTH, name
+    for (name,) in sampled([(name,) for name in TRANSLATIONS], 1, lambda name: [name.partition(" ")[0]]):
+        assert growth(made, TRANSLATIONS[name], 300) < GROWTH, name
 
 
 @pytest.mark.parametrize("made", SCHEMAS.values(), ids=SCHEMAS)

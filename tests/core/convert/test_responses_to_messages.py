@@ -92,7 +92,7 @@ POLICIES += [{"rules": rules, "signatures": signatures} for rules in ANSWER_RULE
 policies = st.sampled_from(POLICIES)
 
 
-@settings(max_examples=examples(350))
+@settings(max_examples=examples(200))
 @given(streams, policies)
 def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, Any]], policy: dict[str, Any]) -> None:
     machine = reducer(**policy)
