@@ -116,6 +116,6 @@ async def test_the_account_knows_threads_that_ended_and_children() -> None:
         assert account.resident_mb() > resident + 1 and account.descriptors() > child.descriptors()
 
 
-@pytest.mark.parametrize(("share", "value"), [(0.0, 1.0), (0.5, 3.0), (0.99, 4.0), (1.0, 4.0)])
+@rows("share, value", [(0.0, 1.0), (0.5, 3.0), (0.99, 4.0), (1.0, 4.0)])
 def test_percentiles(share: float, value: float) -> None:
     assert percentile([4.0, 1.0, 3.0, 2.0], share) == value

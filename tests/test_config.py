@@ -293,7 +293,7 @@ def test_a_key_that_cannot_be_right_stops_the_start(key: str, value: Any, expect
         assert "hunter" not in raised.value.message
 
 
-@pytest.mark.parametrize("value", ["not-an-ip", "localhost", "127.0.0.1:80", "256.1.1.1", "[::1]:80"])
+@rows("value", ["not-an-ip", "localhost", "127.0.0.1:80", "256.1.1.1", "[::1]:80"])
 def test_an_address_that_is_none_stops_the_start(value: str) -> None:
     with pytest.raises(ConfigError, match=f"invalid proxy bind address.*{re.escape(value)}"):
         load({"PROXY_BIND_ADDRESS": value})

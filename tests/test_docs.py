@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from samples import rows
 
 from proxy import Config, create_app
 from proxy.cli.main import COMMANDS
@@ -21,7 +22,7 @@ import reference  # noqa: E402
 from e2e import matrix  # noqa: E402
 
 
-@pytest.mark.parametrize("name", reference.PAGES)
+@rows("name", reference.PAGES)
 def test_generated_pages_are_current(name: str) -> None:
     assert (ROOT / name).read_text() == reference.PAGES[name](), "run scripts/reference"
 

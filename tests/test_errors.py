@@ -93,9 +93,7 @@ def test_what_no_retry_cures_says_so() -> None:
     assert not {"context", "rate_limit", "busy", "transient", "overloaded", "unavailable", "slow_request"} & final
 
 
-@pytest.mark.parametrize(
-    ("seconds", "value"), [(None, None), (0, "1"), (0.2, "1"), (1.0, "1"), (1.01, "2"), (3600, "3600")]
-)
+@rows("seconds, value", [(None, None), (0, "1"), (0.2, "1"), (1.0, "1"), (1.01, "2"), (3600, "3600")])
 def test_the_wait_is_a_whole_number_of_seconds(seconds: float | None, value: str | None) -> None:
     assert headers(ProxyError("x", kind="busy", retry_after=seconds)).get("Retry-After") == value
 
@@ -256,7 +254,7 @@ def test_claude_code_shows_our_words_and_not_its_own() -> None:
     assert looks.search("this proxy wants its key as `Authorization: Bearer …` or `x-api-key`")
 
 
-@pytest.mark.parametrize("words", _OTHERWISE)
+@rows("words", _OTHERWISE)
 def test_what_an_upstream_says_of_a_credential_is_not_swallowed(words: str) -> None:
     error = UpstreamError(f"No: {words.upper()} here (check the API key: PROXY_P4_API_KEY)", kind="sign_in")
     told = final_word(error, "claude-cli/2.1.330 (external, cli)")

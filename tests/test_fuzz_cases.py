@@ -17,6 +17,7 @@ from events import closed, delta, opened
 from fuzz_stub import FuzzCase, Step
 from fuzzing import Rig, judge, rig
 from harness import Answer, Fake, ask, played, use, whole_message
+from samples import rows
 
 from proxy.server.families import ClientRoute
 from proxy.server.routes.table import ROUTES
@@ -126,8 +127,8 @@ def _sse(*events: dict[str, Any]) -> bytes:
     return "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events).encode()
 
 
-@pytest.mark.parametrize(
-    ("raw", "words"),
+@rows(
+    "raw, words",
     [
         (_sse(*WHOLE[:-1]), "the stream has no end"),
         (_sse(WHOLE[0], opened(), delta(), delta(kind="thinking_delta"), closed()), "a wrong delta"),

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from samples import rows
 from source import PACKAGE, Source, module_of, source_in, source_of
 
 #: What only somebody with a clock, a disk or a network needs.
@@ -150,8 +151,8 @@ def test_nothing_imports_the_server_but_the_doors() -> None:
             assert not any(within(name, "proxy.server") for name in found(path)), path
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
+@rows(
+    "source, expected",
     [
         ("import os.path", {"os.path"}),
         ("from proxy.core import sse", {"proxy.core", "proxy.core.sse"}),

@@ -12,6 +12,7 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+from samples import rows
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts" / "lib"))
@@ -238,8 +239,8 @@ def test_known_vulnerabilities_are_named() -> None:
     assert audit.audited({"b": "2"}, pages.__getitem__) == "nothing known of 1 packages"
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
+@rows(
+    "answer, why",
     [
         (urllib.error.HTTPError("u", 404, "", Message(), io.BytesIO()), "answers 404"),
         (urllib.error.URLError("no route"), "URLError"),
@@ -344,8 +345,8 @@ def outcomes(*results: str) -> list[Outcome]:
     return [Outcome(step(str(number), ""), result, 0.0, "") for number, result in enumerate(results)]
 
 
-@pytest.mark.parametrize(
-    ("results", "dry_run", "reason"),
+@rows(
+    "results, dry_run, reason",
     [
         (("passed", "SKIPPED"), False, ""),
         (("passed", "passed"), True, "no tag: --dry-run"),

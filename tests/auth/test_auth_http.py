@@ -162,8 +162,8 @@ def test_code_and_reason(given: TokenResponse, code: str, reason: str | None) ->
     assert given.reason(Secret("HIDE-ME"), Secret("")) == (reason or "400 invalid_grant: d")
 
 
-@pytest.mark.parametrize(
-    ("value", "seconds"),
+@rows(
+    "value, seconds",
     [("7", 7.0), (None, None), ("", None), ("-1", None), ("1.5", None), ("9" * 400, None), ("²", None)],
 )
 def test_retry_after(value: str | None, seconds: float | None) -> None:

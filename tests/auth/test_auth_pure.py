@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 
-import pytest
 from samples import rows
 
 from proxy.auth.jwt import claims
@@ -63,8 +62,8 @@ def test_anything_else_has_no_claims(token: object) -> None:
     assert claims(token) == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@rows(
+    "text, shown",
     [(" a\r\n\tb\x1b[31m c\0 ", "a b [31m c"), ("\u202eabc\x9b", "abc"), ("x" * 1000, "x" * 399 + "…"), ("", "")],
 )
 def test_printable(text: str, shown: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from harness import until
 from refresh_world import NEW, NO_SPACE, OLD, World, begin, failing, granted, record, refused, settled
+from samples import rows
 
 from proxy.auth.http import IssuerFailure, TokenResponse
 from proxy.auth.refresh import END_MS, MARGIN_MS, PAUSE_S, is_refused
@@ -293,8 +294,8 @@ async def test_no_refresh_token_means_sign_in(tmp_path: Path) -> None:
     assert "has no refresh token" in str(await failing(world))
 
 
-@pytest.mark.parametrize(
-    ("answer", "final"),
+@rows(
+    "answer, final",
     [
         (TokenResponse(401, "", {}), True),
         (TokenResponse(403, "no", {}, content_type="text/plain"), True),

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from samples import rows
 
 from proxy.cli.typed import VARIABLE, typed
 
@@ -21,7 +22,7 @@ STARTS = [
 ]
 
 
-@pytest.mark.parametrize(("variables", "first", "original", "command"), STARTS)
+@rows("variables, first, original, command", STARTS)
 def test_what_to_type_is_how_it_was_started(
     variables: dict[str, str], first: str, original: list[str], command: str
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
 from samples import rows
 
 from proxy.cli.usage.bars import Terminal, bars, kept_lines
@@ -55,7 +54,7 @@ SCREENS: dict[Terminal, list[str]] = {
 }
 
 
-@pytest.mark.parametrize("terminal", SCREENS, ids=lambda terminal: str(terminal.columns))
+@rows("terminal", SCREENS)
 def test_screens(terminal: Terminal) -> None:
     assert bars(KNOWN, terminal, NOW) == SCREENS[terminal]
 
@@ -68,9 +67,7 @@ def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
     assert columns < 40 or max(map(len, shown)) <= columns
 
 
-@pytest.mark.parametrize(
-    ("used", "colour"), [(0, 32), (79.9, 32), (80, 33), (94.9, 33), (95, 31), (100, 31), (250, 31)]
-)
+@rows("used, colour", [(0, 32), (79.9, 32), (80, 33), (94.9, 33), (95, 31), (100, 31), (250, 31)])
 def test_the_colour_says_how_much_is_left(used: float, colour: int) -> None:
     (row,) = bars(Allowance((replace(FIVE, used=used),)), Terminal(colours=True), NOW)
     assert f"\x1b[{colour}m" in row

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import pytest
 from samples import rows
 
 from proxy.core.effort import (
@@ -34,7 +33,7 @@ def test_words(word: str, effort: str | None) -> None:
     assert unknown_effort(request) == (None if word in EFFORTS else word[:MAX_WORD])
 
 
-@pytest.mark.parametrize(("word", "effort"), [("none", "none"), (" NONE ", "none"), ("off", "low"), ("high", "high")])
+@rows("word, effort", [("none", "none"), (" NONE ", "none"), ("off", "low"), ("high", "high")])
 def test_some_upstreams_know_none(word: str, effort: str) -> None:
     assert effort_asked({"output_config": {"effort": word}}, none=True) == effort
 
@@ -72,8 +71,8 @@ def test_a_budget_for_thinking_asks_for_effort_where_reasoning_is_not_shown_unas
 AMPLE = {"thinking": {"type": "enabled", "budget_tokens": 31_999}}
 
 
-@pytest.mark.parametrize(
-    ("members", "effort"),
+@rows(
+    "members, effort",
     [
         ({"output_config": {"effort": "low"}}, "low"),
         ({"output_config": {"effort": "purple"}}, "high"),
@@ -94,8 +93,8 @@ def turn(role: str, config: Any) -> dict[str, Any]:
     return {"role": role, "content": "x", "output_config": config}
 
 
-@pytest.mark.parametrize(
-    ("turns", "effort"),
+@rows(
+    "turns, effort",
     [
         ([turn("system", {"effort": "low"})], "low"),
         ([turn("system", {"effort": "low"}), turn("user", None), turn("system", {"effort": "max"})], "max"),
@@ -121,7 +120,7 @@ SIDE = [
 ]
 
 
-@pytest.mark.parametrize(("model", "agent", "side"), SIDE)
+@rows("model, agent, side", SIDE)
 def test_side_requests(model: str, agent: bool, side: bool) -> None:
     assert is_side(model, "small", "main", agent=agent) == side
     assert is_side("main", "main", "main", agent=agent) == agent

@@ -6,7 +6,6 @@ import json
 import time
 from typing import Any
 
-import pytest
 from hypothesis import given
 from samples import rows
 
@@ -110,7 +109,7 @@ def test_any_body_is_survived(value: Any) -> None:
     with_code({"code": value, "message": value})
 
 
-@pytest.mark.parametrize("piece", ["=" + "A" * 60, "%" + "Ab1" * 20, "data:;base64", "data:%3b", "Ab1" * 20 + "%"])
+@rows("piece", ["=" + "A" * 60, "%" + "Ab1" * 20, "data:;base64", "data:%3b", "Ab1" * 20 + "%"])
 def test_words_of_an_error_are_read_once(piece: str) -> None:
     """Data is looked for in time that grows with the length: these took seconds."""
     words = piece * (128 * 1024 // len(piece))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from anthropic_sdk import read_message
 from checks import BLOCK_DELTAS, check_message_stream
 from hypothesis import given
@@ -170,7 +169,7 @@ def test_the_checker_of_streams_knows_the_same_blocks() -> None:
     assert answered == BLOCK_DELTAS
 
 
-@pytest.mark.parametrize("kind", KEEPALIVES)
+@rows("kind", KEEPALIVES)
 def test_keepalives_change_nothing(kind: str) -> None:
     start = BLOCKS[kind].start(id="a", name="f")
     quiet, busy = upstream([(start, [])]), upstream([(start, [KEEPALIVES[kind]])])

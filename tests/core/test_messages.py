@@ -49,7 +49,7 @@ STEPS: dict[str, Steps] = {
 }
 
 
-@pytest.mark.parametrize("case", STEPS)
+@rows("case", STEPS)
 def test_what_comes_out(case: str) -> None:
     made = stream()
     for step in STEPS[case]:
@@ -203,8 +203,8 @@ def test_a_cut_stream_is_not_complete() -> None:
 LONG = "x" * 100
 
 
-@pytest.mark.parametrize(
-    ("block", "delta"),
+@rows(
+    "block, delta",
     [
         (TEXT, text(LONG)),
         (TEXT, cited({"url": LONG})),

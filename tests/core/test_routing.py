@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import rows
@@ -184,8 +183,8 @@ def test_any_name_is_like_some_known_one_and_a_known_one_like_itself(model: str,
     assert nearest(model, known) in known
 
 
-@pytest.mark.parametrize(
-    ("entry", "haiku", "opus"),
+@rows(
+    "entry, haiku, opus",
     [
         ("p1", "gpt-5.6-luna", "gpt-5.6-sol"),
         ("p2", "kimi-for-coding", "kimi-for-coding"),
@@ -208,8 +207,8 @@ def test_a_version_that_a_catalogue_lists_is_no_alias() -> None:
     assert route("claude-opus-4.6", [*CATALOGS, own], alias_provider="p1") == Route("p5", False)
 
 
-@pytest.mark.parametrize(
-    ("model", "proposed"),
+@rows(
+    "model, proposed",
     [
         ("gpt-5.6-soll", "Did you mean gpt-5.6-sol"),
         ("GPT-5.5", "Did you mean gpt-5.5"),

@@ -78,8 +78,8 @@ def test_arbitrary_bytes_do_no_harm(body: bytes, cuts: list[int]) -> None:
     assert decoded(pieces(body, cuts)) == decoded([body])
 
 
-@pytest.mark.parametrize(
-    ("chunks", "expected"),
+@rows(
+    "chunks, expected",
     [
         ([b"data: x\r", b"\n", b"\n"], [b"x"]),
         ([b"\xef", b"\xbb", b"\xbfdata: x\n\n"], [b"x"]),
@@ -111,8 +111,8 @@ def test_one_event_at_every_split_point(body: bytes, expected: tuple[bytes, byte
         assert decoded([body[:at], body[at:]]) == [expected]
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
+@rows(
+    "body, expected",
     [
         (b"data: x\n\ndata: y", [(b"", b"y")]),
         (b"event: e\ndata: y\n", [(b"e", b"y")]),
@@ -254,7 +254,7 @@ def test_what_is_not_json_is_refused(text: str) -> None:
         load_json(text)
 
 
-@pytest.mark.parametrize("text", [' {"a":1}', "\r\n\t[1.5]\n ", '"x"', "1e3", "null"])
+@rows("text", [' {"a":1}', "\r\n\t[1.5]\n ", '"x"', "1e3", "null"])
 def test_what_is_json_is_read(text: str) -> None:
     assert load_json(text) == json.loads(text)
 
@@ -274,7 +274,7 @@ def test_a_line_with_a_broken_field_is_not_left_out() -> None:
     assert SSEDecoder().feed(b'\xffata: {"x":1}\n\n') == [(b"", b'\xffata: {"x":1}')]
 
 
-@pytest.mark.parametrize("number", ["1" + "0" * 308, "-1" + "0" * 400, "1" + "0" * 5000, "1e999"])
+@rows("number", ["1" + "0" * 308, "-1" + "0" * 400, "1" + "0" * 5000, "1e999"])
 def test_a_number_that_no_float_holds_is_no_json(number: str) -> None:
     with pytest.raises(ValueError):
         load_json(f'{{"a":[{number}]}}')

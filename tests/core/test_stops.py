@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from checks import check_message_stream
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.hub_events import CALL, TEXT, THINKING, begun, ended, said, text, thought, typed
 from core.hub_events import answer as whole
@@ -96,8 +96,8 @@ def test_calls_and_thinking_are_not_searched() -> None:
     assert StopSequences(("stop",), input_tokens=1).feed(events) == events
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@rows(
+    "value, expected",
     [
         (None, ()),
         ("x", ()),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from samples import rows
 
@@ -316,8 +315,8 @@ def tokens(total: Any, cached: int = 0, written: int = 0, output: Any = 0) -> di
     return {"input_tokens": total, "input_tokens_details": details, "output_tokens": output}
 
 
-@pytest.mark.parametrize(
-    ("usage", "expected"),
+@rows(
+    "usage, expected",
     [
         (None, (0, 0, 0, 0)),
         (tokens(100, 20, output=5), (80, 20, 0, 5)),

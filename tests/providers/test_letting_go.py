@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, parse_events, texts, tool, until
+from samples import rows
 
 from proxy.core.reducer import AnswerPolicy
 from proxy.observe.capture.contract import NullCapture
@@ -97,7 +98,7 @@ def test_a_capture_may_not_have_been_written_yet() -> None:
     assert len(call.request["messages"]) == 2 * TURNS + 2
 
 
-@pytest.mark.parametrize("count", range(KEPT_MESSAGES + 3))
+@rows("count", range(KEPT_MESSAGES + 3))
 def test_a_short_conversation_stays_whole(count: int) -> None:
     messages = conversation()[:count]
     call = call_of([*messages])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
+from samples import rows
 
 from proxy.core.routing import route
 from proxy.providers.entry import Entry, account_titles, named
@@ -29,7 +29,7 @@ def test_a_provider_is_found_by_both_of_its_names_only() -> None:
     assert account_titles(PROVIDERS) == "p1 (codex), p2 (kimi), p3 (grok), p4 (opencode), p5 (cursor)"
 
 
-@pytest.mark.parametrize("entry", SERVED, ids=lambda entry: entry.label)
+@rows("entry", SERVED)
 def test_an_entry_that_is_served_is_complete(entry: Entry) -> None:
     assert entry.account is not None and entry.product and entry.state and entry.sign_in
     assert entry.settings is not None
@@ -41,7 +41,7 @@ def test_an_entry_that_is_served_is_complete(entry: Entry) -> None:
         assert found is not None and found.label == entry.label and not found.alias
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("p[0-9]_*/entry.py")), ids=lambda path: path.parent.name)
+@rows("path", sorted(FOLDER.glob("p[0-9]_*/entry.py")))
 def test_an_entry_is_light_to_import(path: Path) -> None:
     """Nothing but the names and the settings, until a provider or an account is made."""
     light = {

@@ -100,8 +100,8 @@ async def test_a_browser_is_asked_for_the_key(live: Live) -> None:
     assert elsewhere.status == 401 and "WWW-Authenticate" not in elsewhere.headers
 
 
-@pytest.mark.parametrize(
-    ("accept", "wanted"),
+@rows(
+    "accept, wanted",
     [
         ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", True),
         ("application/json, TEXT/HTML ; q=0.5", True),

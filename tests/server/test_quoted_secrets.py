@@ -163,7 +163,7 @@ def test_a_picture_among_words_is_taken_out_however_it_is_written(form: str) -> 
         assert not _leaks(passed.decode()) and type(json.loads(passed)) is type(json.loads(written))
 
 
-@pytest.mark.parametrize(
+@rows(
     "words",
     [
         "No model openai/gpt-5.5-codex at https://chatgpt.com/backend-api/codex/responses?client_version=0.169.0",

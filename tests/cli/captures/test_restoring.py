@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from samples import rows
 
 from proxy.cli.captures.restoring import STAND_IN, Restorer, restored_headers
@@ -80,12 +79,12 @@ SCHEMAS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("schema", "expected"), SCHEMAS)
+@rows("schema, expected", SCHEMAS)
 def test_a_schema_is_one_again(schema: Any, expected: Any) -> None:
     assert Restorer("p1", str).value({"token": schema}) == {"token": expected}
 
 
-@pytest.mark.parametrize(
+@rows(
     "value",
     [
         {"type": "text", "text": "[redacted len=9]"},
@@ -126,6 +125,6 @@ def test_headers_that_http_cannot_carry_are_left_out() -> None:
     assert restored_headers(headers) == [("x-good", "grün\tok")]
 
 
-@pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "webp"])
+@rows("kind", ["png", "jpeg", "gif", "webp"])
 def test_samples_are_large_enough_for_every_service(kind: str) -> None:
     assert size_of(base64.b64decode(sample(f"image/{kind}"))) == (SIDE, SIDE)

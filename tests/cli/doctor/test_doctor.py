@@ -24,6 +24,7 @@ import pytest
 import trustme
 from aiohttp.client_reqrep import ConnectionKey
 from connect_proxy import Authority, TlsFront
+from samples import rows
 
 from proxy.cli.doctor import client_versions, data, listener, network
 from proxy.cli.doctor.certificates import issuer_in
@@ -879,15 +880,14 @@ class _Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(
-    ("stream", "variables", "mark"),
+@rows(
+    "stream, variables, mark",
     [
         (_Terminal(), {}, "\x1b[31m✗ FAIL\x1b[0m"),
         (_Terminal(), {"NO_COLOR": "1"}, "✗ FAIL"),
         (_Terminal(), {"TERM": "dumb"}, "✗ FAIL"),
         (io.StringIO(), {}, "x FAIL"),
     ],
-    ids=["terminal", "NO_COLOR", "dumb", "no terminal and no Unicode"],
 )
 def test_colours_are_for_terminals(stream: io.StringIO, variables: dict[str, str], mark: str) -> None:
     assert Style.of(stream, variables).mark("fail") == mark
@@ -910,6 +910,6 @@ async def test_one_finding_for_all_that_is_of_somebody_else(world: World, monkey
     assert f"cure: sudo chown -R {user} {world.config}\n" in out
 
 
-@pytest.mark.parametrize("data", [b"", b"\x30", b"\x30\x84\xff\xff", b"\x30\x03\x30\x01\x00", bytes(range(256))])
+@rows("data", [b"", b"\x30", b"\x30\x84\xff\xff", b"\x30\x03\x30\x01\x00", bytes(range(256))])
 def test_a_certificate_that_is_none_has_no_issuer(data: bytes) -> None:
     assert issuer_in(data) == ""

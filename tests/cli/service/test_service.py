@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from samples import rows
 
 from proxy.cli import main
 from proxy.cli.command import Context
@@ -169,8 +170,8 @@ def test_the_task_is_whole_xml_in_the_encoding_that_it_names(target: Target) -> 
     }
 
 
-@pytest.mark.parametrize(
-    ("word", "written"),
+@rows(
+    "word, written",
     [
         ("/a/b-c_d.py", "/a/b-c_d.py"),
         ("/a b", '"/a b"'),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from samples import rows
 
 from proxy.core.allowances.accounts import Standing, for_account, in_order, is_name
@@ -55,7 +54,7 @@ def test_what_is_no_name(name: str) -> None:
     assert not is_name(name)
 
 
-@pytest.mark.parametrize("name", ["work", "2", "a-b_c", "x" * 32, "default"])
+@rows("name", ["work", "2", "a-b_c", "x" * 32, "default"])
 def test_what_is_a_name(name: str) -> None:
     assert is_name(name)
 

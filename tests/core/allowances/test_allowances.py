@@ -37,8 +37,8 @@ WEEK = window(3, "Weekly", minutes=10_080)
 SPARK = window(50, "5 hours", limit="Spark", minutes=300, resets_at=NOW + HOUR)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "titles"),
+@rows(
+    "old, new, titles",
     [
         (Allowance(), Allowance((FIVE, WEEK)), ["5 hours", "Weekly"]),
         (Allowance((FIVE, WEEK, SPARK)), Allowance((WEEK,)), ["Weekly"]),
@@ -93,8 +93,8 @@ def test_a_step_is_told_of_once_in_a_period(rows: list[tuple[float, float, float
     assert reports(*rows) == steps
 
 
-@pytest.mark.parametrize(
-    ("told", "over"),
+@rows(
+    "told, over",
     [
         (window(resets_at=NOW), True),
         (window(resets_at=NOW + 1), False),
@@ -191,7 +191,7 @@ def test_another_file_is_refused(data: bytes) -> None:
         decode_kept(data, NOW)
 
 
-@pytest.mark.parametrize(
+@rows(
     "account",
     [
         None,
@@ -204,8 +204,8 @@ def test_accounts_that_are_not_whole_are_left_out(account: Any) -> None:
     assert decode_kept(json.dumps({"version": 1, "accounts": [account]}).encode(), NOW) == {}
 
 
-@pytest.mark.parametrize(
-    ("row", "windows"),
+@rows(
+    "row, windows",
     [
         (None, 0),
         ({"title": "W"}, 0),
@@ -224,9 +224,7 @@ def test_windows_that_are_not_whole_are_left_out(row: Any, windows: int) -> None
     assert all(one.title.isprintable() for one in found)
 
 
-@pytest.mark.parametrize(
-    ("used", "status"), [(0, "ok"), (79.9, "ok"), (80, "warning"), (94, "warning"), (95, "critical"), (130, "critical")]
-)
+@rows("used, status", [(0, "ok"), (79.9, "ok"), (80, "warning"), (94, "warning"), (95, "critical"), (130, "critical")])
 def test_status(used: float, status: str) -> None:
     assert status_of([window(3), window(used)], NOW) == status
     assert status_of([window(used, resets_at=NOW)], NOW) == "ok"
@@ -275,8 +273,8 @@ def test_a_window_that_began_again_is_no_meter() -> None:
     assert accounts_json([], NOW)["meters"] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "waits"),
+@rows(
+    "words, waits",
     [("0 min", [0, -5]), ("1 min", [1, 59.9, 60]), ("2 min", [60.5, 61]), ("1 h 0 min", [3600]), ("1 d 2 h", [93_600])],
 )
 def test_waits_in_words(words: str, waits: list[float]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from samples import rows
 
 from proxy.core.allowances.rate_limits import RateLimitStatus, Window
@@ -30,8 +29,6 @@ def test_a_spent_limit_is_back_when_all_its_used_up_windows_are(
     assert RateLimitStatus({"codex": windows}).spent_until("other", NOW) is None
 
 
-@pytest.mark.parametrize(
-    ("minutes", "title"), [(300, "5 hours"), (10_080, "Weekly"), (1440, "1 day"), (90, "90 minutes"), (None, "Window")]
-)
+@rows("minutes, title", [(300, "5 hours"), (10_080, "Weekly"), (1440, "1 day"), (90, "90 minutes"), (None, "Window")])
 def test_windows_are_called_by_their_length(minutes: int | None, title: str) -> None:
     assert Window(1, minutes).title == title

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from events import closed, delta, opened
+from samples import rows
 
 from proxy.core.auto_mode.calls import CallCollector
 from proxy.core.auto_mode.question import MAX_CALL
@@ -23,8 +23,8 @@ def pieces(*texts: str, index: int = 0) -> list[dict[str, Any]]:
     return [delta(text, "input_json_delta", index) for text in texts]
 
 
-@pytest.mark.parametrize(
-    ("events", "arguments", "size"),
+@rows(
+    "events, arguments, size",
     [
         ([opened("tool_use"), *pieces('{"command"', ': "ls"}'), closed()], {"command": "ls"}, 17),
         ([opened("tool_use"), closed()], {}, 0),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
+from samples import rows
 
 from core.strategies import json_values
 from proxy.core.auto_mode.policy import MAX_FOLDERS, MAX_RULE, Policy, Rule, policy_of
@@ -17,12 +17,12 @@ def read(**context: Any) -> Policy:
     return found
 
 
-@pytest.mark.parametrize("safeguards", [None, [], {}, "dangerous_tool_use", [None], [{"type": "other"}], [{}]])
+@rows("safeguards", [None, [], {}, "dangerous_tool_use", [None], [{"type": "other"}], [{}]])
 def test_nobody_asks_for_verdicts(safeguards: Any) -> None:
     assert policy_of(safeguards) is None
 
 
-@pytest.mark.parametrize("context", [None, [], "x", 7, {"rules": [], "auto_mode": "x", "git_state": None}])
+@rows("context", [None, [], "x", 7, {"rules": [], "auto_mode": "x", "git_state": None}])
 def test_without_a_policy_that_can_be_read_there_is_an_empty_one(context: Any) -> None:
     found = policy_of([{"type": "dangerous_tool_use", "classifier_context": context}])
     assert found is not None and (found.deny, found.allow, found.home, found.only) == ((), (), "", None)
@@ -39,8 +39,8 @@ def test_rules_are_objects_or_texts_and_may_have_a_second_form() -> None:
     assert read(rules={"deny": ["x" * (MAX_RULE + 1), " "]}).deny == ()
 
 
-@pytest.mark.parametrize(
-    ("home", "folder"),
+@rows(
+    "home, folder",
     [
         ("/home/me", "/home/me"),
         ("/home/me/", "/home/me"),
@@ -55,8 +55,8 @@ def test_folders_have_one_form(home: Any, folder: str) -> None:
     assert read(home_dir=home, live_cwd=home).home == folder == read(live_cwd=home).cwd
 
 
-@pytest.mark.parametrize(
-    ("directories", "folders"),
+@rows(
+    "directories, folders",
     [
         (
             {"primary": {"path": "/a/", "resolved": ["/r"]}, "additional": [{"path": "/b"}, "/c", {"path": 7}, None]},

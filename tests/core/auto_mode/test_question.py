@@ -33,7 +33,7 @@ def block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-@pytest.mark.parametrize("injection", INJECTIONS)
+@rows("injection", INJECTIONS)
 def test_results_of_tools_are_not_shown(injection: str) -> None:
     request = said("tidy up", [result(injection), block("go on")], [result(injection)])
     asked = question([ToolUse("t", "Bash", {"command": "ls"})], POLICY, request, subagent=False)

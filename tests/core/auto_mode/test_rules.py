@@ -72,8 +72,8 @@ def test_permission_rules_concern_what_their_users_mean(
         assert found is concerned, verdict
 
 
-@pytest.mark.parametrize(
-    ("entry", "command", "expected"),
+@rows(
+    "entry, command, expected",
     [
         ("terraform destroy", "terraform destroy -auto-approve", "flagged"),
         ("`terraform destroy`", "cd infra && sudo terraform destroy", "flagged"),
@@ -87,8 +87,8 @@ def test_a_command_among_the_hard_denials_is_matched(entry: str, command: str, e
     assert shell(command, policy(auto_mode={"hard_deny": [entry]})) == expected
 
 
-@pytest.mark.parametrize(
-    ("context", "expected"),
+@rows(
+    "context, expected",
     [
         ({}, "flagged"),
         ({"rules": {"allow": [{"rule": "Bash(git push:*)"}]}}, None),
@@ -102,8 +102,8 @@ def test_who_lets_the_agent_push_has_the_reviewer_decide(context: Any, expected:
     assert shell("git push origin main", policy(**context)) == expected
 
 
-@pytest.mark.parametrize(
-    ("git", "command", "expected"),
+@rows(
+    "git, command, expected",
     [
         ({"branch": "main"}, "git push", "flagged"),
         ({"branch": "main"}, "git push origin HEAD", "flagged"),
@@ -129,8 +129,8 @@ def test_only_the_tools_that_the_client_asks_about_are_judged() -> None:
     assert shell("rm -rf ~", policy(judge_only_tools=["Write"])) == "flagged"
 
 
-@pytest.mark.parametrize(
-    ("call", "expected"),
+@rows(
+    "call, expected",
     [
         (ToolUse("t", "Write", {}, MAX_CALL + 1), "input_too_long"),
         (ToolUse("t", "Write", {}, 5, whole=False), "truncated"),

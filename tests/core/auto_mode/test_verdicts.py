@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import rows
@@ -87,8 +86,8 @@ def test_any_answer_gives_each_call_an_outcome(text: str) -> None:
     assert set(outcomes(text)) <= {"not_flagged", "flagged", "error"}
 
 
-@pytest.mark.parametrize(
-    ("verdict", "told"),
+@rows(
+    "verdict, told",
     [
         (Verdict("not_flagged"), {"type": "evaluated", "outcome": "not_flagged"}),
         (Verdict("flagged", "bad."), {"type": "evaluated", "outcome": "flagged", "explanation": "bad"}),

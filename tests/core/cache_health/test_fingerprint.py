@@ -136,7 +136,7 @@ def test_places_and_weights() -> None:
     assert of_responses({"input": "hello"}).digests == of_responses({"input": RESPONSES["input"][:1]}).digests
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         {},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from samples import rows
 
 from core.openai_bodies import parse, refusal
@@ -44,8 +43,8 @@ def test_a_bad_field(members: dict[str, Any], param: str, code: str | None) -> N
     assert refusal("chat", **members) == (param, code)
 
 
-@pytest.mark.parametrize(
-    ("options", "usage"),
+@rows(
+    "options, usage",
     [
         (None, False),
         ({}, False),

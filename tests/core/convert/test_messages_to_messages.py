@@ -105,8 +105,8 @@ def test_unknown_members_of_messages_vanish_and_blocks_stay() -> None:
     assert sent([{"role": "user", "content": [block], "id": "x"}])["messages"] == [{"role": "user", "content": [block]}]
 
 
-@pytest.mark.parametrize(
-    ("messages", "expected", "system"),
+@rows(
+    "messages, expected, system",
     [
         (["user a", "system s"], [("user", ["a", "s"])], None),
         (["system s", "user a"], [("user", ["s", "a"])], None),
@@ -137,8 +137,8 @@ MARK = {"cache_control": LATER}
 LINE = {"type": "text", "text": "a"}
 
 
-@pytest.mark.parametrize(
-    ("members", "expected"),
+@rows(
+    "members, expected",
     [
         ({"thinking": {"type": "adaptive", "display": "omitted"}}, {"thinking": {"type": "adaptive"}}),
         ({"thinking": {"type": "enabled", "budget_tokens": 5}}, {"thinking": {"type": "enabled", "budget_tokens": 5}}),
@@ -371,8 +371,8 @@ def test_a_model_without_eyes_is_told_of_images(content: list[Any]) -> None:
     assert (blind[-1] if content == [PICTURE] else blind[0]["content"][0]) == BLIND
 
 
-@pytest.mark.parametrize(
-    ("messages", "words"),
+@rows(
+    "messages, words",
     [
         ([], "any content"),
         ([{"role": "system", "content": "s"}], "any content"),
@@ -494,9 +494,7 @@ def test_id_and_model_are_ours_and_the_rest_is_theirs() -> None:
     assert (usage["input_tokens"], usage["output_tokens"], usage["cache_read_input_tokens"]) == (5, 3, 2)
 
 
-@pytest.mark.parametrize(
-    ("told", "shown"), [({"thinking_tokens": 2}, 2), ({"thinking_tokens": 9}, 3), (None, None), ({}, None)]
-)
+@rows("told, shown", [({"thinking_tokens": 2}, 2), ({"thinking_tokens": 9}, 3), (None, None), ({}, None)])
 def test_thinking_tokens_are_told_where_the_upstream_tells_them(told: Any, shown: int | None) -> None:
     usage = folded(run(answer(*SPOKEN, output_tokens_details=told)))["usage"]
     assert usage.get("output_tokens_details") == (None if shown is None else {"thinking_tokens": shown})
@@ -557,8 +555,8 @@ def test_a_call_that_a_limit_cut_stays_open(call: list[Event], arguments: str | 
         assert "".join(pieces) == arguments
 
 
-@pytest.mark.parametrize(
-    ("events", "ends"),
+@rows(
+    "events, ends",
     [
         (answer(*SPOKEN)[:-1], True),
         (answer(*calling(0), reason="tool_use")[:-1], True),
@@ -576,8 +574,8 @@ def test_behind_a_stop_reason_nothing_is_missing(events: list[Event], ends: bool
     assert ([event["type"] for event in reducer.end()][-1:] == ["message_stop"]) is ends is reducer.finished
 
 
-@pytest.mark.parametrize(
-    ("events", "said_as", "told"),
+@rows(
+    "events, said_as, told",
     [
         (calling(0), "end_turn", "tool_use"),
         (calling(0), "stop", "tool_use"),

@@ -175,7 +175,7 @@ def test_a_wrong_shape_is_refused_by_name(body: dict[str, Any], param: str) -> N
     assert caught.value.param == param
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         {},

@@ -100,8 +100,8 @@ def test_earlier_answers_share_a_budget() -> None:
     assert texts == ["a", "x" * (ASSISTANT_BUDGET - 1), "y", "b"]
 
 
-@pytest.mark.parametrize(
-    ("messages", "expected"),
+@rows(
+    "messages, expected",
     [
         ([said("user", "rust news")], "rust news"),
         ([said("user", "Perform a web search for the query:  rust ")], "rust"),
@@ -114,9 +114,7 @@ def test_the_query_is_the_newest_text(messages: list[Any], expected: str) -> Non
     assert search_query({"messages": messages}) == expected
 
 
-@pytest.mark.parametrize(
-    "messages", [[], [said("assistant", "a")], [said("user", "")], [said("user", [{"type": "image"}])]]
-)
+@rows("messages", [[], [said("assistant", "a")], [said("user", "")], [said("user", [{"type": "image"}])]])
 def test_without_a_text_there_is_no_query(messages: list[Any]) -> None:
     with pytest.raises(InvalidRequest):
         search_query({"messages": messages})

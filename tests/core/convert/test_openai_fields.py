@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import each, examples, rows
+from samples import examples, rows
 
 from core.openai_bodies import MINIMAL, PARSERS, RENDERERS, RULES, SURFACES, check_hub, parse, refusal
 from core.strategies import OPEN_BODIES, hub_requests, json_objects
@@ -37,9 +37,8 @@ _REFUSED_ON = {
 REFUSED = [(surface, name) for surface in SURFACES for name in (_REFUSED + _REFUSED_ON[surface]).split()]
 
 
-@each(1)
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize(("surface", "name"), REFUSED)
+@rows("rules", RULES)
+@rows("surface, name", REFUSED)
 def test_a_field_that_cannot_be_honoured_is_refused_by_name(surface: str, name: str, rules: str) -> None:
     assert parse(surface, rules, **{name: None}) == parse(surface, rules)
     if surface == "chat" and name in RULES[rules].always:

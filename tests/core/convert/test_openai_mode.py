@@ -148,8 +148,8 @@ def test_the_older_choice_holds_for_tools_when_nothing_else_chooses(members: Any
     assert found.request["tool_choice"]["type"] == choice and found.ignored == ()
 
 
-@pytest.mark.parametrize(
-    ("word", "choice"),
+@rows(
+    "word, choice",
     [(None, "auto"), ("auto", "auto"), ("none", "none"), ({"name": "g"}, "g"), ({"name": "g", "x": 1}, "g")],
 )
 def test_functions_are_tools_in_lenient_mode(word: Any, choice: str) -> None:

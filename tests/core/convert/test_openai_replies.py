@@ -151,7 +151,7 @@ def test_what_a_block_becomes(block: tuple[Any, ...], chunks: list[Any], prefix:
     assert found == {"id": f"{prefix}_{ID}_1", "status": "completed", **item}
 
 
-@pytest.mark.parametrize("block", [("text",), ("text", ""), ("thinking",), ("thinking", ""), ("links",)])
+@rows("block", [("text",), ("text", ""), ("thinking",), ("thinking", ""), ("links",)])
 def test_what_stays_empty_or_hidden_is_not_shown(block: tuple[Any, ...]) -> None:
     assert deltas(answer(block, ("text", "a"))) == [{"content": "a"}]
     [item] = response_of(answer(block, ("text", "a")))["output"]
@@ -181,8 +181,8 @@ def test_arguments_of_blanks_alone_are_an_object_too() -> None:
     assert call["function"]["arguments"] == " \n{}"
 
 
-@pytest.mark.parametrize(
-    ("citation", "expected"),
+@rows(
+    "citation, expected",
     [
         ({**CITATION, "start_index": 1, "end_index": 2}, ("https://a.example", "A", 6, 7)),
         ({**CITATION, "start_index": 0, "end_index": 2}, ("https://a.example", "A", 5, 7)),
@@ -237,7 +237,7 @@ SEQUENCES = [
 ]
 
 
-@pytest.mark.parametrize(("block", "expected"), SEQUENCES)
+@rows("block, expected", SEQUENCES)
 def test_the_order_of_events(block: tuple[Any, ...], expected: list[str]) -> None:
     kinds = [event["type"].removeprefix("response.") for event in responses_reply().feed(answer(block))]
     item = ["output_item.added", *expected, "output_item.done"]
@@ -467,7 +467,7 @@ def test_what_is_no_messages_stream_is_refused(events: list[Event], words: str) 
         assert not reply.finished
 
 
-@pytest.mark.parametrize(
+@rows(
     "events",
     [
         [START, begun({"type": "redacted_thinking"}), ended(), END, STOP],

@@ -66,8 +66,8 @@ def test_choices_that_nobody_knows(surface: str) -> None:
         assert refusal(surface, tools=tools, tool_choice=choice) == ("tool_choice", None)
 
 
-@pytest.mark.parametrize("strict", [None, False, True])
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("strict", [None, False, True])
+@rows("surface", SURFACES)
 def test_strict_is_accepted_and_left_out(surface: str, strict: bool | None) -> None:
     schema = {"type": "object", "properties": {"a": {"$ref": "#/x"}}, "x": [1]}
     tool = function_tool(surface, "f", description="d", parameters=schema, strict=strict)
@@ -75,7 +75,7 @@ def test_strict_is_accepted_and_left_out(surface: str, strict: bool | None) -> N
     assert parse(surface, tools=[tool]).request["tools"] == [declared]
 
 
-@pytest.mark.parametrize(("namespace", "name"), [("a.b", "c d"), ("a", "c/d:e"), ("ä", "日本"), ("a" * 60, "b.c" * 9)])
+@rows("namespace, name", [("a.b", "c d"), ("a", "c/d:e"), ("ä", "日本"), ("a" * 60, "b.c" * 9)])
 def test_names_of_functions_in_namespaces_fit_every_upstream(namespace: str, name: str) -> None:
     tool = {"type": "namespace", "name": namespace, "tools": [function_tool("responses", name)]}
     ingress = parse("responses", tools=[tool, function_tool("responses", "p.q")])
@@ -198,10 +198,8 @@ def test_what_cannot_narrow_a_search(
     assert refusal(surface, "p3", tools=[{"type": kind, **members}]) == (param, code)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [("web_search", "web_search"), ("web_search_preview", "web_search"), ("x_search", "x_search")]
-)
-@pytest.mark.parametrize("surface", SURFACES)
+@rows("kind, name", [("web_search", "web_search"), ("web_search_preview", "web_search"), ("x_search", "x_search")])
+@rows("surface", SURFACES)
 def test_a_hosted_tool_can_be_chosen_where_it_is(surface: str, kind: str, name: str) -> None:
     function, choice = function_tool(surface, "f"), {"type": kind}
     chosen = parse(surface, "p3", tools=[function, {"type": kind}], tool_choice=choice, parallel_tool_calls=False)
@@ -217,8 +215,8 @@ def test_namespaces_exist_on_one_route_only() -> None:
     assert parse("responses", tools=tools).namespaces == {}
 
 
-@pytest.mark.parametrize(
-    ("entry", "param", "code"),
+@rows(
+    "entry, param, code",
     [
         ({}, "tools[0].name", None),
         ({"name": "n"}, "tools[0].tools", None),

@@ -417,7 +417,7 @@ KEPT: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("case", KEPT)
+@rows("case", KEPT)
 def test_what_is_kept(case: str) -> None:
     events, expected = KEPT[case]
     out, complaint = ran([*events, COMPLETED])
@@ -431,8 +431,8 @@ TOO_MUCH_WAITS = f"more than {MAX_HELD_BYTES} bytes of later blocks wait for an 
 NEVER_ENDED = "the upstream never ended the call of tool Bash"
 
 
-@pytest.mark.parametrize(
-    ("events", "expected"),
+@rows(
+    "events, expected",
     [
         ([call(0, "a"), call(0, "b")], NEVER_ENDED),
         ([call(0, "a"), done(0, type="function_call", call_id="b", name="Bash", arguments="{}")], NEVER_ENDED),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.core.media.answers import (
     MAX_PARSED_BYTES,
@@ -93,7 +94,7 @@ def test_a_cut_anywhere_changes_nothing(spelt: Any, note: str, cuts: list[int]) 
     assert len(found["data"][0]["b64_json"]) <= 128 * (len(ends) + 1)
 
 
-@pytest.mark.parametrize(
+@rows(
     "usage",
     [None, "x", {}, {"input_tokens": 1}, {"input_tokens": True, "output_tokens": 1}, {"input_tokens": -1}, [1]],
 )

@@ -162,7 +162,7 @@ def test_long_strings_that_nobody_asked_for_are_not_kept() -> None:
     assert all(isinstance(each, LongString) for each in value)
 
 
-@pytest.mark.parametrize("unit", [b"[],", b'"a",', b'"x": 1,', b"1 ", b'"%b",' % (b"x" * 1000)])
+@rows("unit", [b"[],", b'"a",', b'"x": 1,', b"1 ", b'"%b",' % (b"x" * 1000)])
 def test_many_members_are_refused_before_they_end(unit: bytes) -> None:
     outline = JsonOutline()
     with pytest.raises(InvalidRequest):

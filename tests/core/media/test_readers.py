@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from core.media.bodies import BOUNDARY, MODEL, PNG, WAV, Refusal, data_url, form, part, read
 from core.media.test_image_requests import EDITS, FORMS, GENERATIONS
@@ -174,9 +175,7 @@ def test_what_is_refused_has_a_status_at_the_edge() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("make", "limit"), [(GENERATION, 262_144), (EDIT, 64 * MB), (EDIT_FORM, 64 * MB), (TRANSCRIPTION, 26 * MB)]
-)
+@rows("make, limit", [(GENERATION, 262_144), (EDIT, 64 * MB), (EDIT_FORM, 64 * MB), (TRANSCRIPTION, 26 * MB)])
 def test_limits(make: Make, limit: int) -> None:
     assert make().limit == limit
     reader = make()
@@ -195,7 +194,7 @@ def test_pieces(parts: list[bytes], first: int, last: int) -> None:
     assert (b"".join(body.take()), list(body), body.size) == (whole[first:], [], len(whole[first:]))
 
 
-@pytest.mark.parametrize("size", [100, 1000, BLOCK - 1, BLOCK, 2 * BLOCK + 1])
+@rows("size", [100, 1000, BLOCK - 1, BLOCK, 2 * BLOCK + 1])
 def test_pieces_are_as_large_as_a_block(size: int) -> None:
     whole = bytes(range(256)) * (BLOCK // 64)
     body = Pieces([b"-"])

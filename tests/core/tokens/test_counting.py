@@ -34,7 +34,7 @@ def test_texts_that_break_an_encoder_are_counted(text: str) -> None:
     assert real_length()(text) > 0
 
 
-@pytest.mark.parametrize(("size", "expected"), [(4000, 588), (5, 0), (0, 0), (867, 0), (868, 1)])
+@rows("size, expected", [(4000, 588), (5, 0), (0, 0), (867, 0), (868, 1)])
 def test_encrypted_reasoning(size: int, expected: int) -> None:
     assert encrypted_tokens("x" * size) == expected
 

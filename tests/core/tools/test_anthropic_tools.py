@@ -5,7 +5,6 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-import pytest
 from anthropic.types import beta
 from anthropic.types.beta import BetaToolUnionParam
 from samples import rows
@@ -72,7 +71,7 @@ def test_what_a_tool_says_of_itself_is_told() -> None:
     assert "500" in editor["description"]
 
 
-@pytest.mark.parametrize(
+@rows(
     "tool",
     [
         {"type": "bash_20250124", "name": "b", "input_schema": {"type": "object"}},

@@ -6,7 +6,6 @@ import json
 import time
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import rows
@@ -189,8 +188,8 @@ def test_tools_that_cannot_be_called_are_not_offered() -> None:
     assert offered_tools({"tools": {}}) == offered_tools({}) == []
 
 
-@pytest.mark.parametrize(
-    ("tool", "expected"),
+@rows(
+    "tool, expected",
     [
         ({"type": "web_search_20250305"}, True),
         ({"type": "web_search_29990101"}, True),

@@ -116,8 +116,8 @@ def test_literals_are_no_schemas() -> None:
     assert function_schema(schema)[0] is schema
 
 
-@pytest.mark.parametrize(
-    ("pattern", "kept"),
+@rows(
+    "pattern, kept",
     [
         ("^[a-z]+$", True),
         ("\\p{L}", False),
@@ -183,7 +183,7 @@ def test_branches_may_be_references_and_be_referred_to() -> None:
     assert target(target(reference, folded)["items"]["$ref"], folded)["type"] == "array"
 
 
-@pytest.mark.parametrize(
+@rows(
     "named",
     [{"anyOf": 5}, {"properties": 3}, {"required": [{}]}, {"pattern": "("}, {"properties": {"a": {"type": "array"}}}],
 )

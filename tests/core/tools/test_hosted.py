@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from samples import rows
 
 from proxy.core.tools.hosted import Missing, hosted_kind, refusal, without_missing
@@ -94,8 +93,8 @@ def test_without_what_a_request_makes_no_sense(members: Any, path: str | None) -
     assert (found and found[0]) == path
 
 
-@pytest.mark.parametrize(
-    ("one", "words"),
+@rows(
+    "one, words",
     [
         (Missing("tools[0].type", "web_fetch_20250910", "web_fetch"), "web_fetch_20250910 runs on the server, and p2"),
         (Missing("tools[1].type", "advisor_20260301", "ask"), "ask (advisor_20260301) runs"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import rows
@@ -29,18 +28,18 @@ def repaired(arguments: Any, offsets: ReadOffsets | None = None) -> Any:
     return json.loads(repair_arguments(json.dumps(arguments), "c", offsets or ReadOffsets()))
 
 
-@pytest.mark.parametrize("pages", ["", " ", "\t\n", None])
+@rows("pages", ["", " ", "\t\n", None])
 def test_an_empty_page_range_goes(pages: Any) -> None:
     assert repaired({"file_path": "/a", "pages": pages}) == {"file_path": "/a"}
 
 
-@pytest.mark.parametrize("pages", ["1-3", 3, [], False])
+@rows("pages", ["1-3", 3, [], False])
 def test_a_page_range_stays(pages: Any) -> None:
     assert repaired({"file_path": "/a", "pages": pages})["pages"] == pages
 
 
-@pytest.mark.parametrize(
-    ("offset", "kept"),
+@rows(
+    "offset, kept",
     [(MAX_OFFSET, False), (10**40, False), (MAX_OFFSET - 1, True), (True, True), (1e7, True), (-5, True)],
 )
 def test_an_offset_that_is_no_line_goes_and_is_remembered(offset: Any, kept: bool) -> None:
@@ -59,7 +58,7 @@ def test_what_is_right_stays_byte_for_byte(arguments: dict[str, Any]) -> None:
     assert result == text or set(arguments) - set(json.loads(result)) <= {"pages", "offset"}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "[" * 100_000])
+@rows("text", ["", "{", "[]", "3", "[" * 100_000])
 def test_what_is_no_object_is_left_alone(text: str) -> None:
     assert repair_arguments(text, "c", ReadOffsets()) == text
 
@@ -158,7 +157,7 @@ def test_the_definition_is_guided_and_the_callers_stays() -> None:
     assert json.dumps(tool) == before
 
 
-@pytest.mark.parametrize("parameters", [None, [], {}, {"properties": []}, {"properties": {}}])
+@rows("parameters", [None, [], {}, {"properties": []}, {"properties": {}}])
 def test_a_definition_without_properties_is_survived(parameters: Any) -> None:
     assert guided_definition({"name": "Read", "parameters": parameters})["parameters"] == parameters
 

@@ -190,7 +190,7 @@ def test_what_strict_mode_cannot_say_is_not_strict(schema: Any) -> None:
         strict_schema({"type": "object", "properties": {"a": schema}})
 
 
-@pytest.mark.parametrize(
+@rows(
     "root",
     [
         {},
@@ -201,7 +201,6 @@ def test_what_strict_mode_cannot_say_is_not_strict(schema: Any) -> None:
         {"anyOf": [{"type": "object", "properties": {"a": {"type": "string"}}}]},
         {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "properties": {"a": {"type": "string"}}}}},
     ],
-    ids=str,
 )
 def test_a_strict_root_is_an_object(root: dict[str, Any]) -> None:
     with pytest.raises(NotStrict):
@@ -277,7 +276,7 @@ def test_references_in_a_circle_end(schema: dict[str, Any]) -> None:
     assert json.loads(restore_text('{"a":null}', schema)) == {"a": None}
 
 
-@pytest.mark.parametrize("text", ["", "not json", '{"a":', '{"a":NaN}', '{"a":1e999}', "[" * 100_000])
+@rows("text", ["", "not json", '{"a":', '{"a":NaN}', '{"a":1e999}', "[" * 100_000])
 def test_text_that_is_not_json_is_passed_on(text: str) -> None:
     assert restore_text(text, {"properties": {"a": {"type": "string"}}}) == text
 
@@ -329,8 +328,8 @@ def test_references_that_double_take_no_time() -> None:
     assert time.process_time() - start < 1
 
 
-@pytest.mark.parametrize(
-    ("members", "words"),
+@rows(
+    "members, words",
     [
         ({}, ""),
         ({"output_config": {"effort": "low"}}, ""),

@@ -6,7 +6,6 @@ import json
 import time
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from samples import examples, rows
 
@@ -46,7 +45,7 @@ def test_a_missing_type_is_found(schema: dict[str, Any], kind: str) -> None:
     assert typed(schema) == {**schema, "type": kind}
 
 
-@pytest.mark.parametrize(
+@rows(
     "schema", [{"type": ["string", "null"]}, {"not": {"type": "string"}}, {"$ref": "http://e.x"}, {"$ref": "#"}, True]
 )
 def test_what_speaks_for_itself_stays(schema: Any) -> None:

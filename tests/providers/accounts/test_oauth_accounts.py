@@ -36,8 +36,8 @@ def test_expiry_counts_from_receipt(account: OAuthAccount, expires_in: object, l
     assert (got.account_id, got.extra) == (None, account.extra)
 
 
-@pytest.mark.parametrize("account", [P1, P2])
-@pytest.mark.parametrize("expiry", [{"expires_in": None}, {}])
+@rows("account", [P1, P2])
+@rows("expiry", [{"expires_in": None}, {}])
 def test_expiry_that_is_not_told(account: OAuthAccount, expiry: dict[str, None]) -> None:
     got = account.parse({"access_token": "no-jwt", "refresh_token": "r", **expiry})
     assert account.lifetime_s and got.expires_ms == NOW_MS + account.lifetime_s * 1000
@@ -340,13 +340,13 @@ def test_interval(interval: object, seconds: float, margin_s: float) -> None:
     assert poll_interval(interval, margin_s=margin_s) == seconds + margin_s
 
 
-@pytest.mark.parametrize(("expires_in", "limit_s"), [(None, 900), (60, 60), ("1800", 900), (-1, 900)])
+@rows("expires_in, limit_s", [(None, 900), (60, 60), ("1800", 900), (-1, 900)])
 def test_device_code_is_valid_for_15_minutes_at_most(expires_in: object, limit_s: float) -> None:
     code = read_code({**CODE, "expires_in": expires_in, "interval": "7"}, DeviceRules(margin_s=0.5), label="p2")
     assert (code.limit_s, code.interval_s) == (limit_s, 7.5)
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         *({"user_code": "\x1b[2J"}, {"user_code": ""}, {"device_code": None}),

@@ -422,8 +422,8 @@ def test_numbers(read: Read, answer: dict[str, Any], windows: list[tuple[Any, ..
     assert {one.as_of for one in known.windows} <= {NOW}
 
 
-@pytest.mark.parametrize(
-    ("ahead", "end"),
+@rows(
+    "ahead, end",
     [(0.0, SOON), (59.0, SOON), (-7200.0, SOON - 7200), (7200.0, SOON + 7200), (None, SOON)],
 )
 def test_ends_are_told_by_our_clock(ahead: float | None, end: float) -> None:

@@ -164,8 +164,8 @@ def test_the_body_is_not_kept_where_nobody_else_may_serve() -> None:
     assert chain.body is None and not chain.goes_on(ProxyError("x", kind="overloaded"))
 
 
-@pytest.mark.parametrize(
-    ("value", "found"),
+@rows(
+    "value, found",
     [
         ({SOL: [KIMI, GROK]}, ((SOL, (KIMI, GROK)),)),
         (f"{SOL}={KIMI} {GROK}, kimi-k3={SOL}", ((SOL, (KIMI, GROK)), (KIMI, (SOL,)))),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import rows
@@ -70,8 +69,8 @@ def test_what_is_not_ours_is_nothing(value: Any) -> None:
     assert decode_signature("p1", value) is None
 
 
-@pytest.mark.parametrize(
-    ("reasoning_id", "encrypted"),
+@rows(
+    "reasoning_id, encrypted",
     [
         ("", "x"),
         ("rs", ""),

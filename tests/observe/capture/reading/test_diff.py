@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from captured import responses_body
 from harness import ask, tool
+from samples import rows
 
 from proxy.observe.capture.reading.blocks import blocks_of
 from proxy.observe.capture.reading.diff import MAX_MATCHED, common_length, compare, counts
@@ -74,7 +75,7 @@ WIRES = {
 }
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@rows("wire", WIRES)
 def test_blocks_come_in_the_order_of_a_cache(wire: str) -> None:
     body, first, inside = WIRES[wire]
     found = parts(body)
@@ -120,7 +121,7 @@ DIFFERENCES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "same", "place", "offset", "excerpt"), DIFFERENCES)
+@rows("path, value, same, place, offset, excerpt", DIFFERENCES)
 def test_the_first_difference(
     path: list[Any], value: Any, same: int, place: str, offset: int | None, excerpt: str
 ) -> None:
@@ -243,17 +244,15 @@ def test_long_lists_are_not_matched_one_by_one() -> None:
     assert counts(found.changes)["changed"] == len(texts) + 2
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "length"),
+@rows(
+    "a, b, length",
     [("", "", 0), ("a", "", 0), ("abc", "abd", 2), ("ab", "abc", 2), ("abc", "abc", 3), ("x", "y", 0)],
 )
 def test_the_common_length_of_texts(a: str, b: str, length: int) -> None:
     assert common_length(a, b) == common_length(b, a) == length
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"messages": None}, {"messages": 1, "tools": "x"}, {"messages": [1, None, {}]}, {"run_request": {}}]
-)
+@rows("body", [{}, {"messages": None}, {"messages": 1, "tools": "x"}, {"messages": [1, None, {}]}, {"run_request": {}}])
 def test_any_body_has_blocks(body: dict[str, Any]) -> None:
     found = compare(body, SECOND)
     assert found.newer.blocks == 6 and compare(body, body).first is None

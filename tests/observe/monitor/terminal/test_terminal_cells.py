@@ -57,15 +57,15 @@ def test_a_line_over_a_line_keeps_its_width(text: str, over: str, left: int) -> 
     assert line_width(laid_over(line, (Run(cut(clean(over), 20)),), left)) == 40
 
 
-@pytest.mark.parametrize(
-    ("inner", "tier"),
+@rows(
+    "inner, tier",
     [(0, "emergency"), (75, "emergency"), (76, "narrow"), (88, "medium"), (118, "expanded"), (152, "wide")],
 )
 def test_tiers(inner: int, tier: str) -> None:
     assert tier_of(inner) == tier
 
 
-@pytest.mark.parametrize("pane", PANES)
+@rows("pane", PANES)
 def test_columns_take_the_whole_width(pane: Pane) -> None:
     for inner in range(58, 240):
         columns = columns_of(pane, inner)

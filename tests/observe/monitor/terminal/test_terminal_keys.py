@@ -72,8 +72,8 @@ def test_keys(keys: str, read: Callable[[View], object], expected: object) -> No
     assert read(view) == expected
 
 
-@pytest.mark.parametrize(
-    ("keys", "view", "wish"),
+@rows(
+    "keys, view, wish",
     [
         ("q y", View(), "quit"),
         ("q", View(attached=True), "quit"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from samples import rows
 
 from proxy.observe.monitor.snapshot import CacheView, Notice, SessionRow, Snapshot
 from proxy.observe.monitor.terminal.layout import areas
@@ -40,7 +41,7 @@ def sessions(*ids: str, **more: int) -> Snapshot:
     return dataclasses.replace(SNAPSHOT, sessions=rows)
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+@rows("width", [60, 80, 100, 120, 200])
 def test_failures_of_a_session_are_never_cut(width: int) -> None:
     lines = shown(View(), sessions("one", active=123, requests=45_678, failures=987), (width, 40))
     row = next(line for line in lines if "one" in line.split()[0] + line.split()[1])
@@ -51,8 +52,8 @@ def test_failures_of_a_session_are_never_cut(width: int) -> None:
 ALIKE = ("019a1b2c-3d4e-7abc-8def-0123456789ab", "019a1b2c-3d5f-7abc-8def-0123456789ab")
 
 
-@pytest.mark.parametrize(
-    ("ids", "width", "names"),
+@rows(
+    "ids, width, names",
     [
         (ALIKE, 200, ["019a1b2c-3d4…", "019a1b2c-3d5…"]),
         (ALIKE, 100, ["019a1b2c-3d4…", "019a1b2c-3d5…"]),
@@ -73,8 +74,8 @@ def test_requests_are_told_apart_as_their_sessions() -> None:
     assert "019a1b2c-3d4…" in pane and "019a1b2c-3d5…" in pane
 
 
-@pytest.mark.parametrize(
-    ("counts", "rows"),
+@rows(
+    "counts, rows",
     [
         ((8, 5, 6, 6), (8, 5, 6, 6)),  # all have what they need
         ((3, 0, 2, 2), (8, 5, 6, 6)),  # nobody needs more: the borders stay
