@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from checks import check_message_stream
 from harness import Live, ask, kinds
-from samples import each
+from samples import rows
 from wires import TOOLS, Wire, message_of
 
 Events = list[dict[str, Any]]
@@ -95,10 +94,9 @@ def begun(wire: Wire, *what: str) -> Events:
     return list(build(*(parts[("thought", "text", "call").index(name)] for name in what)))
 
 
-@each(2)
-@pytest.mark.parametrize("what", SEEN, ids="-".join)
-@pytest.mark.parametrize("wire", WIRES, ids=str)
-@pytest.mark.parametrize("then", ["cut", "reset"])
+@rows("what", SEEN)
+@rows("wire", WIRES)
+@rows("then", ["cut", "reset"])
 async def test_a_stream_starts_over_behind_thoughts_alone(live: Live, wire: Wire, what: Any, then: str) -> None:
     getattr(live.sandbox, wire.label).script.extend([{"events": begun(wire, *what), "then": then}])
     answer = await live.stream(ask(model=wire.model, tools=TOOLS))
@@ -108,8 +106,8 @@ async def test_a_stream_starts_over_behind_thoughts_alone(live: Live, wire: Wire
     assert len(live.sleeps) == again
 
 
-@pytest.mark.parametrize("what", [*SEEN, ("call",)], ids="-".join)
-@pytest.mark.parametrize("wire", WIRES, ids=str)
+@rows("what", [*SEEN, ("call",)])
+@rows("wire", WIRES)
 async def test_a_whole_answer_may_start_over_from_anything(live: Live, wire: Wire, what: Any) -> None:
     getattr(live.sandbox, wire.label).script.extend([{"events": begun(wire, *what), "then": "cut"}])
     message = message_of(await live.post(ask(model=wire.model, tools=TOOLS)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, with_live
+from samples import rows
 from wires import TOOLS, TRAITS, message_of
 
 from proxy.sandbox import Sandbox
@@ -76,7 +77,7 @@ async def test_p3_knows_its_own_thoughts_again_and_no_others(live: Live) -> None
 
 
 @pytest.mark.parametrize("live_options", [{}, {"p3_search_blocks": "native"}], ids=["text", "native"])
-@pytest.mark.parametrize("model", ["gpt-5.5", "kimi-for-coding", "minimax-m3", "opencode-go/gpt-5.6-luna", "grok-4.5"])
+@rows("model", ["gpt-5.5", "kimi-for-coding", "minimax-m3", "opencode-go/gpt-5.6-luna", "grok-4.5"])
 async def test_a_search_of_p3_comes_back_to_anybody(live: Live, model: str) -> None:
     history: Messages = [{"role": "user", "content": "Perform a web search for the query: tea"}]
     found = await turn(live, "grok-4.6", history, tools=[SEARCH])

@@ -10,7 +10,7 @@ from core.schema_chains import chained_tools
 from core.vector_cases import VECTORS, read
 from harness import Live, ask, with_live
 from openai_live import BOTH, CHAT, ask_both, function
-from samples import each
+from samples import each, rows
 from wires import BODY_WIRES, PICTURE, TOOLS, WIRES, Wire, message_of
 
 from proxy.core.content import NO_PICTURE
@@ -18,8 +18,8 @@ from proxy.core.tools.calls import SEARCHING_MODEL, short_name
 from proxy.providers.p1_codex.catalog import MODELS
 
 P1_WIRES = (Wire("p1", "responses", "gpt-5.5"), Wire("p1", "lite", "gpt-5.6-sol"))
-every_wire = pytest.mark.parametrize("wire", (*P1_WIRES, *WIRES), ids=str)
-every_body = pytest.mark.parametrize("wire", (*P1_WIRES, *BODY_WIRES), ids=str)
+every_wire = rows("wire", (*P1_WIRES, *WIRES))
+every_body = rows("wire", (*P1_WIRES, *BODY_WIRES))
 LONG = "mcp__server__" + "n" * 80
 LONG_TOOL = {"name": LONG, "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}
 
@@ -36,7 +36,7 @@ async def told(live: Live, wire: Wire, messages: Any = "hello", **members: Any) 
 
 
 @every_wire
-@pytest.mark.parametrize("vector", ["tool-schemas", "anthropic-tools"])
+@rows("vector", ["tool-schemas", "anthropic-tools"])
 async def test_every_upstream_takes_the_tools_that_the_messages_api_takes(live: Live, wire: Wire, vector: str) -> None:
     await told(live, wire, tools=tools_of(vector))
     assert wire.sandbox(live).total_requests == 1
@@ -96,7 +96,7 @@ async def test_a_schema_for_the_answer_is_kept_or_told(live: Live, wire: Wire) -
         assert body["text"]["format"]["strict"] is True and not notes
 
 
-@pytest.mark.parametrize("wire", [wire for wire in BODY_WIRES if wire.kind != "responses"], ids=str)
+@rows("wire", [wire for wire in BODY_WIRES if wire.kind != "responses"])
 async def test_hosted_search_alone_names_a_model_that_searches(live: Live, wire: Wire) -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     fetch = {"type": "web_fetch_20250910", "name": "web_fetch"}
@@ -107,8 +107,8 @@ async def test_hosted_search_alone_names_a_model_that_searches(live: Live, wire:
 
 
 @with_live(openai_routes=True)
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
-@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire.name in ("p2-chat", "p4-responses")], ids=str)
+@rows("path", ["/v1/chat/completions", "/v1/responses"])
+@rows("wire", [wire for wire in WIRES if wire.name in ("p2-chat", "p4-responses")])
 async def test_a_cache_key_of_the_caller_stands_for_a_session(live: Live, wire: Wire, path: str) -> None:
     body = {"model": wire.model, "prompt_cache_key": "mine"}
     body |= {"messages": [{"role": "user", "content": "hi"}]} if "chat" in path else {"input": "hi"}
@@ -117,7 +117,7 @@ async def test_a_cache_key_of_the_caller_stands_for_a_session(live: Live, wire: 
         assert wire.sent(live)["prompt_cache_key"] == key
 
 
-@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire.kind == "responses"], ids=str)
+@rows("wire", [wire for wire in WIRES if wire.kind == "responses"])
 async def test_nothing_stands_for_instructions_that_nobody_gave(live: Live, wire: Wire) -> None:
     await told(live, wire)
     assert "instructions" not in wire.sent(live)

@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from p1_sandbox_client import Client, full, user
+from samples import rows
 
 import proxy.sandbox
 from proxy.sandbox import SIMULATORS, P1Options, P2Options, Sandbox, ScriptError, run_alone
@@ -58,8 +59,8 @@ async def test_search_honours_domains(client: Client) -> None:
     assert answer == {"output": "No results.", "encrypted_output": None, "results": []}
 
 
-@pytest.mark.parametrize(
-    ("changes", "status"),
+@rows(
+    "changes, status",
     [
         ({"input": None}, 200),
         ({"id": None}, 400),

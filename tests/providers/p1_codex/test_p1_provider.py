@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestServer
 from checks import check_message_stream
 from harness import Live, ask, configured, kinds, texts, tool, until
 from p1_events import CREATED, completed, delta
+from samples import rows
 
 from proxy.server.state import STATE
 
@@ -82,14 +83,14 @@ async def test_a_search_without_sign_in_names_the_cure(live: Live) -> None:
     assert answer.status == 401 and "auth login p1" in answer.error["message"]
 
 
-@pytest.mark.parametrize("value", [{}, {"output": 7}, {"output": None, "results": []}])
+@rows("value", [{}, {"output": 7}, {"output": None, "results": []}])
 async def test_a_search_answer_without_output_is_a_bad_answer(live: Live, value: Any) -> None:
     answer_searches(live, value)
     answer = await live.stream(ask(PROMPT, **FORCED))
     assert answer.status == 502 and answer.error["type"] == "api_error"
 
 
-@pytest.mark.parametrize("results", [None, [], "x", [7, {}, {"url": ""}, {"url": 7}], [{"url": "https://e.example"}]])
+@rows("results", [None, [], "x", [7, {}, {"url": ""}, {"url": 7}], [{"url": "https://e.example"}]])
 async def test_results_of_a_search_may_be_missing_or_odd(live: Live, results: Any) -> None:
     answer_searches(live, {"output": "prose", "results": results})
     answer = await live.stream(ask(PROMPT, **FORCED))
@@ -122,7 +123,7 @@ async def test_a_search_is_repeated_when_that_may_help(live: Live) -> None:
     assert [event.attempt for event in live.watcher.last if type(event).__name__ == "UpstreamStarted"] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("body", [b"no json", b"[]", b"", b"\xff"])
+@rows("body", [b"no json", b"[]", b"", b"\xff"])
 async def test_a_search_answer_that_is_no_object_is_a_bad_answer(live: Live, body: bytes) -> None:
     async def handler(request: web.Request) -> web.Response:
         return web.Response(body=body)
@@ -224,7 +225,7 @@ async def test_what_cannot_be_served_is_refused_before_anybody_is_asked(live: Li
     assert answer.status == 400 and live.upstream == 0
 
 
-@pytest.mark.parametrize(("word", "asked_for"), [(None, True), ("concise", True), ("off", False), ("none", False)])
+@rows("word, asked_for", [(None, True), ("concise", True), ("off", False), ("none", False)])
 async def test_a_summary_of_the_reasoning_can_be_suppressed(live: Live, word: str | None, asked_for: bool) -> None:
     live.config = configured(live.config, p1_reasoning_summary=word)
     answer = await live.stream(ask(output_config={"effort": "high"}))

@@ -11,7 +11,6 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
-import pytest
 from checks import check_message_stream
 from harness import Live, ask, kinds, parse_events, texts, until, watch_often, with_live
 from outcomes import Good, Outcome, Refused, is_good, kind_of
@@ -68,8 +67,8 @@ async def test_a_fault_comes_out_as_the_table_says(
     await live.sandbox.p1.idle()
 
 
-@pytest.mark.parametrize("split", ["one write", "many"])
-@pytest.mark.parametrize("ending", ["failed", "malformed", "cut"])
+@rows("split", ["one write", "many"])
+@rows("ending", ["failed", "malformed", "cut"])
 async def test_how_the_upstream_cuts_its_data_does_not_matter(live: Live, split: str, ending: str) -> None:
     """What came before the failure comes out, whether it came with it or before it."""
     last = {"failed": raw(LATER), "malformed": "data: {oops\n\n", "cut": 'data: {"type":"response.outp'}[ending]
@@ -99,8 +98,8 @@ async def test_a_failure_in_the_middle_of_blocks_leaves_a_legal_stream(live: Liv
 # -- waiting
 
 
-@pytest.mark.parametrize(
-    ("value", "waits", "status"),
+@rows(
+    "value, waits, status",
     [
         ("2", [2.0], 200),
         ("0.5", [0.5], 200),
@@ -144,14 +143,13 @@ async def test_a_spent_allowance_is_final_and_names_its_end(live: Live) -> None:
     assert told == "The usage limit has been reached (p1: 5 hours window used up until …, in 2 h 0 min)"
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "body", "words"),
+@rows(
+    "status, kind, body, words",
     [
         (400, "invalid_request_error", {"detail": "Unsupported parameter: user"}, "Unsupported parameter: user"),
         (403, "permission_error", "<html><script>alert(1)</script></html>", "[^<]+"),
         (400, "invalid_request_error", {"error": {"message": "x" * 200_000}}, ".{,850}"),
     ],
-    ids=["words", "markup", "endless"],
 )
 async def test_a_permanent_refusal_is_told_once(live: Live, status: int, kind: str, body: Any, words: str) -> None:
     play(live, {"status": status, "body": body})
@@ -206,7 +204,7 @@ async def test_an_empty_answer_to_a_tool_result_is_asked_for_once_more(live: Liv
     assert live.upstream == 2
 
 
-@pytest.mark.parametrize("stream", [True, False])
+@rows("stream", [True, False])
 async def test_a_validation_request_takes_an_empty_answer(live: Live, stream: bool) -> None:
     play(live, {"fault": "empty"})
     answer = await live.post(ask(max_tokens=1, stream=stream))
@@ -239,8 +237,8 @@ async def test_thinking_that_breaks_off_begins_again_once(live: Live) -> None:
 # -- overflow
 
 
-@pytest.mark.parametrize("form", ["failed", "error", "http"])
-@pytest.mark.parametrize("stream", [True, False])
+@rows("form", ["failed", "error", "http"])
+@rows("stream", [True, False])
 async def test_an_overflow_is_told_so_that_clients_compact(live: Live, form: str, stream: bool) -> None:
     live.sandbox.p1.options.context_limit = 1
     live.sandbox.p1.options.context_form = form
@@ -330,10 +328,8 @@ async def test_connections_are_used_again(live: Live) -> None:
     assert len([kept for pairs in connector._conns.values() for kept in pairs]) <= 1
 
 
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize(
-    "fault", ["silence_before_head", "silence_after_created", "silence_mid_text", "silence_mid_arguments"]
-)
+@rows("stream", [True, False])
+@rows("fault", ["silence_before_head", "silence_after_created", "silence_mid_text", "silence_mid_arguments"])
 async def test_a_client_that_leaves_at_any_moment_releases_the_upstream(live: Live, fault: str, stream: bool) -> None:
     play(live, {"fault": fault, "seconds": None})
     task = asyncio.ensure_future(live.post(ask(stream=stream, tools=TOOLS)))

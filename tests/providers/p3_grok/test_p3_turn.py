@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from harness import Live, ask
+from samples import rows
 
 MODEL = "grok-4.6"
 CREATED: dict[str, Any] = {"type": "response.created", "response": {"id": "resp_1"}}
@@ -18,8 +18,8 @@ def added(item: dict[str, Any]) -> dict[str, Any]:
     return {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}}
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-@pytest.mark.parametrize(("item", "attempts"), [(SEARCH, 1), (X_SEARCH, 1), (CALL, 2)])
+@rows("stream", [True, False])
+@rows("item, attempts", [(SEARCH, 1), (X_SEARCH, 1), (CALL, 2)])
 async def test_a_search_is_not_made_again_for_an_answer_that_broke(
     live: Live, item: dict[str, Any], attempts: int, stream: bool
 ) -> None:
@@ -30,8 +30,8 @@ async def test_a_search_is_not_made_again_for_an_answer_that_broke(
         assert answer.error["type"] == "api_error" and not live.sleeps
 
 
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
-@pytest.mark.parametrize("status", [400, 403, 429])
+@rows("path", ["/v1/messages", "/v1/messages/count_tokens"])
+@rows("status", [400, 403, 429])
 async def test_only_a_turn_reaches_the_service(live: Live, path: str, status: int) -> None:
     live.sandbox.p3.script.extend([{"status": status, "body": {"error": "no"}, "headers": {"x-should-retry": "false"}}])
     answer = await live.post(ask(model=MODEL), path)

@@ -9,6 +9,7 @@ import pytest
 from core.openai_bodies import function_tool
 from harness import Live, ask, until
 from openai_live import BOTH, CHAT, RESPONSES, body_for, error_of
+from samples import rows
 
 from proxy.providers.p5_cursor.prompt import estimate, render
 
@@ -32,8 +33,8 @@ async def opened(live: Live, body: dict[str, Any], path: str = MESSAGES, **sessi
     return read
 
 
-@pytest.mark.parametrize(
-    ("model", "effort", "sent", "parameters", "mode"),
+@rows(
+    "model, effort, sent, parameters, mode",
     [
         ("cursor", None, "default", {}, 1),
         ("cursor-plan", None, "default", {}, 3),
@@ -130,9 +131,9 @@ async def test_the_models_of_the_account_are_listed_once_they_are_known(live: Li
 # -- refusals of the OpenAI-style routes, as they arrive
 
 
-@pytest.mark.parametrize("path", BOTH)
-@pytest.mark.parametrize(
-    ("names", "members", "headers", "param"),
+@rows("path", BOTH)
+@rows(
+    "names, members, headers, param",
     [
         (["Read"], {}, {"session_id": "s"}, "stream"),
         (["Read"], {"stream": True}, {}, "tools"),

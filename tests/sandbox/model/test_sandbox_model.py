@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from p1_sandbox_client import BASH, READ, THINKING, Client, assistant, developer, full, lite, output, user
+from samples import rows
 
 from proxy.sandbox.model.prompts import Wish, real_prompt, title_of, wishes
 from proxy.sandbox.model.schema_examples import arguments_for, example
@@ -45,8 +46,8 @@ async def test_event_order_of_a_thought_and_a_text(client: Client) -> None:
 HOSTED = {"type": "web_search"}
 
 
-@pytest.mark.parametrize(
-    ("body", "steps"),
+@rows(
+    "body, steps",
     [
         (full(user("use Bash: ls"), tools=[BASH], **THINKING), []),
         (full(user("Perform a web search for the query: x"), tools=[HOSTED], **THINKING), []),
@@ -87,8 +88,8 @@ async def test_the_sealed_thought_is_taken_back(client: Client) -> None:
     assert '"and now?"' in reply.text
 
 
-@pytest.mark.parametrize(
-    ("members", "thinks", "summary", "sealed"),
+@rows(
+    "members, thinks, summary, sealed",
     [
         ({}, False, 0, False),
         ({"reasoning": {"effort": "none"}}, False, 0, False),
@@ -139,7 +140,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "shape"}])
+@rows("choice", ["required", {"type": "function", "name": "shape"}])
 async def test_a_forced_call_has_plausible_arguments(client: Client, choice: Any) -> None:
     tools = [{"type": "function", "name": "shape", "parameters": SHAPES}, BASH]
     reply = await client.ask(full(tools=tools, tool_choice=choice))
@@ -188,9 +189,7 @@ async def test_summary_and_monitor(client: Client) -> None:
     assert (await client.ask(lite(developer(newer), user("run")))).text == "<severity>0</severity>"
 
 
-@pytest.mark.parametrize(
-    ("command", "flagged"), [("make test", False), ("rm -rf x", True), ("curl x | sh", True), ("git push", True)]
-)
+@rows("command, flagged", [("make test", False), ("rm -rf x", True), ("curl x | sh", True), ("git push", True)])
 async def test_reviewer_of_calls(client: Client, command: str, flagged: bool) -> None:
     phrase = 'You are a security monitor for autonomous AI coding agents. Answer {"verdicts": […]}.'
     calls = [{"call": 7, "tool": "Bash", "input": {"command": command, "more": [1, {"x": "y"}]}}]
@@ -200,7 +199,7 @@ async def test_reviewer_of_calls(client: Client, command: str, flagged: bool) ->
     assert (await client.ask(lite(developer(phrase), user("no question")))).text == '{"verdicts": []}'
 
 
-@pytest.mark.parametrize("sources", [False, True])
+@rows("sources", [False, True])
 async def test_hosted_search(client: Client, sources: bool) -> None:
     hosted = {"type": "web_search", "filters": {"allowed_domains": ["rust-lang.org"]}}
     include = ["web_search_call.action.sources"] if sources else []

@@ -5,8 +5,8 @@ import json
 import sys
 from typing import Any
 
-import pytest
 from p1_sandbox_client import LITE, Client, developer, tool, user
+from samples import rows
 
 from proxy.sandbox.model.code_mode import declared
 
@@ -82,7 +82,7 @@ def lane(sent: dict[str, Any]) -> dict[str, str]:
     return {LITE: "true"} if sent["input"][0]["type"] == "additional_tools" else {}
 
 
-@pytest.mark.parametrize("shape", [known, unknown])
+@rows("shape", [known, unknown])
 async def test_a_plain_turn(client: Client, shape: Any) -> None:
     sent = shape(user("hello there"))
     assert '"hello there"' in (await client.ask(sent, lane(sent))).text
@@ -116,7 +116,7 @@ CALLS: list[tuple[Any, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "prompt", "expected"), CALLS, ids=[row[1] for row in CALLS])
+@rows("shape, prompt, expected", CALLS)
 async def test_a_tool_turn(client: Client, shape: Any, prompt: str, expected: dict[str, Any]) -> None:
     """The call is made in the form in which the tool was offered, and its result, as Codex sends it, is understood."""
     sent = shape(user(prompt))

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import pytest
 from p2_sandbox_client import BASH, IMAGE, READ, TEXT, VIDEO, P2Client, answer, chat, replay, user
 from raw_client import Reply
+from samples import rows
 
 from proxy.sandbox import Place
 
@@ -40,8 +40,8 @@ async def test_usage(kimi: P2Client) -> None:
     assert [event for event in (await kimi.ask(chat(stream_options=None))).events if not event["choices"]] == []
 
 
-@pytest.mark.parametrize(
-    ("members", "thinks"),
+@rows(
+    "members, thinks",
     [
         ({}, True),
         ({"thinking": None}, True),
@@ -104,7 +104,7 @@ REASONS: list[tuple[str, dict[str, Any], list[str], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "params", "finish", "done"), REASONS)
+@rows("fault, params, finish, done", REASONS)
 async def test_finish_reasons(kimi: P2Client, fault: str, params: Any, finish: list[str], done: bool) -> None:
     reply = await played(kimi, fault, **params)
     assert (reply.status, reply.finish, reply.done) == (200, finish, done)
@@ -145,7 +145,7 @@ async def test_where_the_usage_stands(kimi: P2Client) -> None:
     }
 
 
-@pytest.mark.parametrize("index", [0, 1])
+@rows("index", [0, 1])
 async def test_several_choices(kimi: P2Client, index: int) -> None:
     reply = await played(kimi, "several_choices", chat(), index=index)
     last = next(event["choices"] for event in reversed(reply.events) if event["choices"])

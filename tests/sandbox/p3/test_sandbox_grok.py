@@ -11,6 +11,7 @@ from p1_sandbox_client import BASH, call, output, user
 from p3_sandbox_client import P3Client
 from p3_sandbox_client import grok as request
 from raw_client import Reply
+from samples import rows
 
 WEB, POSTS = {"type": "web_search"}, {"type": "x_search"}
 SEARCH = user("Perform a web search for the query: rust")
@@ -38,7 +39,7 @@ ALL: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("body", ALL, ids=["thought", "call", "web", "posts"])
+@rows("body", ALL)
 async def test_what_the_vendors_client_insists_on(grok: P3Client, body: dict[str, Any]) -> None:
     reply = await grok.ask(body)
     assert [event["sequence_number"] for event in reply.events] == list(range(len(reply.events)))
@@ -69,8 +70,8 @@ async def test_headers_of_an_answer(grok: P3Client) -> None:
     assert (headers["x-grok-context-window"], headers["x-grok-max-completion-tokens"]) == ("500000", "65536")
 
 
-@pytest.mark.parametrize(
-    ("members", "shown", "sealed"),
+@rows(
+    "members, shown, sealed",
     [
         ({}, False, False),
         ({"reasoning": {"effort": "none"}}, False, False),
@@ -100,7 +101,7 @@ async def searched(client: P3Client, *tools: dict[str, Any], prompt: Any = SEARC
     return reply
 
 
-@pytest.mark.parametrize("asked", [True, False])
+@rows("asked", [True, False])
 async def test_a_web_search_cites_and_links_its_pages(grok: P3Client, asked: bool) -> None:
     include = ["web_search_call.action.sources"] if asked else []
     reply = await searched(grok, {**WEB, "filters": {"allowed_domains": ["rust-lang.org"]}}, include=include)
@@ -138,7 +139,7 @@ async def test_a_search_of_posts_is_a_call_of_the_services_own_tool(grok: P3Clie
     assert "https://x.com/rust" in said["content"][0]["text"] and reply.calls == []
 
 
-@pytest.mark.parametrize(("tool", "kind"), [(WEB, "web_search_call"), (POSTS, "custom_tool_call")])
+@rows("tool, kind", [(WEB, "web_search_call"), (POSTS, "custom_tool_call")])
 async def test_a_search_can_be_forced(grok: P3Client, tool: dict[str, Any], kind: str) -> None:
     reply = await searched(grok, tool, prompt=user("cats"), tool_choice="required")
     assert reply.items[0]["type"] == kind
@@ -254,7 +255,7 @@ async def test_the_list_of_models(grok: P3Client) -> None:
     ]
 
 
-@pytest.mark.parametrize("path", ["/user", "/settings", "/billing?format=credits"])
+@rows("path", ["/user", "/settings", "/billing?format=credits"])
 async def test_what_is_told_of_the_account_needs_a_login(grok: P3Client, path: str) -> None:
     assert (await told(grok, path))[0] == 200
     assert (await told(grok, path, "x-xai-token-auth"))[0] == 401
@@ -265,7 +266,7 @@ async def test_a_key_may_ask_what_it_is(grok: P3Client) -> None:
     assert (await told(grok, "/api-key", "x-xai-token-auth"))[1]["user_id"] == "user-sandbox"
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [("POST", "/compact", 404), ("GET", "", 405)])
+@rows("method, path, status", [("POST", "/compact", 404), ("GET", "", 405)])
 async def test_what_the_service_does_not_have(grok: P3Client, method: str, path: str, status: int) -> None:
     async with grok.session.request(method, grok.url + path, headers=grok.headers()) as response:
         assert response.status == status

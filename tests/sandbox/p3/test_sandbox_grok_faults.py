@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from p1_sandbox_client import BASH, user
 from p3_sandbox_client import P3Client
 from p3_sandbox_client import grok as ask_for
@@ -120,7 +119,7 @@ async def test_searches_at_the_same_time_are_told_by_turns(grok: P3Client) -> No
     assert sorted(done) == list(range(7)) and reply.final["output"][0]["id"].startswith("tco")
 
 
-@pytest.mark.parametrize("fault", ["server_error", "rate_limit", "overloaded", "error_body", "usage_limit"])
+@rows("fault", ["server_error", "rate_limit", "overloaded", "error_body", "usage_limit"])
 async def test_whether_to_try_again_may_be_told(grok: P3Client, fault: str) -> None:
     for retry, header in ((None, None), (False, "false"), (True, "true")):
         grok.sandbox.p3.script.replace([{"fault": fault, "retry": retry}])

@@ -7,6 +7,7 @@ from p2_sandbox_client import BASH as CHAT_BASH
 from p2_sandbox_client import IMAGE, answer, replay, user
 from p4_sandbox_client import BASH, BODIES, P4Client, go_chat, go_messages, go_responses
 from raw_client import Reply
+from samples import rows
 
 from proxy.sandbox import Sandbox, ScriptError
 
@@ -60,8 +61,8 @@ async def test_messages_events(go: P4Client) -> None:
     assert delta["delta"]["stop_reason"] == "end_turn" and delta["usage"]["output_tokens"] > 0
 
 
-@pytest.mark.parametrize(
-    ("members", "thinks"),
+@rows(
+    "members, thinks",
     [
         ({}, False),
         ({"reasoning_effort": "high"}, True),
@@ -139,9 +140,7 @@ async def test_blocks_of_messages(go: P4Client) -> None:
     assert stopped.types[-4:] == ["content_block_stop", "message_delta", "message_stop", "ping"]
 
 
-@pytest.mark.parametrize(
-    ("where", "found"), [("start", (True, False)), ("delta", (False, True)), ("missing", (False, False))]
-)
+@rows("where, found", [("start", (True, False)), ("delta", (False, True)), ("missing", (False, False))])
 async def test_where_the_usage_of_messages_stands(go: P4Client, where: str, found: tuple[bool, bool]) -> None:
     reply = await played(go, "messages", "usage", where=where)
     assert ("usage" in reply.events[0]["message"], "usage" in reply.of("message_delta")[0]) == found

@@ -346,8 +346,8 @@ WRITE = {"path": "/w/b.txt", "text": "x\ny", "call_id": "t2", "return_content": 
 SHELL = {"command": "ls", "working_directory": "/w", "timeout": 30000, "call_id": "t3"}
 
 
-@pytest.mark.parametrize(
-    ("event", "data"),
+@rows(
+    "event, data",
     [
         ({"type": "thinking_delta", "text": "hm"}, "0a0622040a02686d"),
         ({"type": "heartbeat"}, "0a026a00"),

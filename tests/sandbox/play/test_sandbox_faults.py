@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from p1_sandbox_client import BASH, READ, THINKING, Client, full, user
 from raw_client import Reply
+from samples import rows
 
 from proxy.sandbox import Sandbox, ScriptError
 from proxy.sandbox.wires.encrypted_content import check_encrypted
@@ -39,7 +40,7 @@ ENDINGS: list[tuple[str, dict[str, Any], str | None, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "params", "last", "broken"), ENDINGS)
+@rows("fault, params, last, broken", ENDINGS)
 async def test_endings(client: Client, fault: str, params: dict[str, Any], last: str, broken: bool) -> None:
     reply = await played(client, fault, full(**THINKING), **params)
     assert reply.status == 200
@@ -47,7 +48,7 @@ async def test_endings(client: Client, fault: str, params: dict[str, Any], last:
     await client.sandbox.p1.idle()
 
 
-@pytest.mark.parametrize("fault", ["silence_before_head", "silence_after_created", "silence_mid_text"])
+@rows("fault", ["silence_before_head", "silence_after_created", "silence_mid_text"])
 async def test_silence(client: Client, fault: str) -> None:
     silence_s, now = 0.2, asyncio.get_running_loop().time
     client.sandbox.p1.script.extend([{"fault": fault, "seconds": silence_s}])
@@ -81,7 +82,7 @@ async def test_a_client_that_leaves_a_slow_answer_releases_it(client: Client) ->
     await client.sandbox.p1.idle()
 
 
-@pytest.mark.parametrize("code", FAILURES)
+@rows("code", FAILURES)
 async def test_failed_with_each_code(client: Client, code: str) -> None:
     reply = await played(client, "failed", code=code)
     response = reply.final
@@ -108,14 +109,14 @@ async def test_where_and_how_failures_come(client: Client) -> None:
     ]
 
 
-@pytest.mark.parametrize("reason", ["max_output_tokens", "content_filter", None])
+@rows("reason", ["max_output_tokens", "content_filter", None])
 async def test_incomplete_with_each_reason(client: Client, reason: str | None) -> None:
     final = (await played(client, "incomplete", reason=reason)).final
     assert final["status"] == "incomplete"
     assert final["incomplete_details"] == (None if reason is None else {"reason": reason})
 
 
-@pytest.mark.parametrize("after", ["text", "call"])
+@rows("after", ["text", "call"])
 async def test_an_incomplete_answer_repeats_what_was_sent(client: Client, after: str) -> None:
     reply = await played(client, "incomplete", after=after)
     item = reply.final["output"][-1]
@@ -176,8 +177,8 @@ async def test_calls_interleave(client: Client) -> None:
     assert len((await played(client, "interleaved")).of(ADDED)) == 3
 
 
-@pytest.mark.parametrize(
-    ("fault", "early", "late"),
+@rows(
+    "fault, early, late",
     [("sealed_only_added", True, False), ("sealed_only_done", False, True), ("sealed_differs", True, True)],
 )
 async def test_where_the_seal_comes(client: Client, fault: str, early: bool, late: bool) -> None:

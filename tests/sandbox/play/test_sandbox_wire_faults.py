@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from families import FAMILIES, WHOLE_FAMILIES, Asker, Family
-from samples import Features, each, sampled, walk
+from samples import Features, each, rows, sampled, walk
 
 from proxy.sandbox import FAULTS
 from proxy.sandbox.p4.failures import CLASSES
@@ -352,7 +352,7 @@ async def test_calls_interleave(asker: Asker) -> None:
     assert [name for name, _ in (await asker.played("interleaved", "hello")).calls] == ["Bash", "Bash"]
 
 
-@pytest.mark.parametrize("prefix", ["call_", "Agent_"])
+@rows("prefix", ["call_", "Agent_"])
 async def test_ids_repeat(asker: Asker, prefix: str) -> None:
     prompt = "use Bash: a and use Bash: b"
     replies = [await asker.played("fixed_call_ids", prompt, prefix=prefix) for _ in range(2)]

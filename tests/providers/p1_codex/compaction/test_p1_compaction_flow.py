@@ -25,6 +25,7 @@ from harness import (
 )
 from p1_events import call_events, completed, delta, done
 from p1_faults import play
+from samples import rows
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.core.messages import Event
@@ -171,7 +172,7 @@ async def test_a_small_request_on_the_side_changes_nothing(live: Live) -> None:
 
 
 @with_live(p1_server_compaction=True, tuning=(watch_often(),), stream_grace_ms=10)
-@pytest.mark.parametrize("refused", [False, True])
+@rows("refused", [False, True])
 async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
     live: Live, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
@@ -201,8 +202,8 @@ async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
 # -- when it fails
 
 
-@pytest.mark.parametrize(
-    ("step", "reason"),
+@rows(
+    "step, reason",
     [
         ({"events": [completed()]}, "no_item"),
         ({"events": [done(ITEM), done({**ITEM, "id": "cmp_2"}, 1), completed()]}, "several_items"),
@@ -242,8 +243,8 @@ async def test_no_sign_in_is_told_as_ever(live: Live) -> None:
     assert answer.status == 401 and reasons(live) == ["sign_in"]
 
 
-@pytest.mark.parametrize(
-    ("step", "status", "reason"),
+@rows(
+    "step, status, reason",
     [
         ({"events": spoken("short")}, 200, "summary_too_short"),
         ({"events": [delta(SUMMARY)], "then": "cut"}, 200, "summary_failed"),
@@ -261,7 +262,7 @@ async def test_without_a_whole_summary_nothing_is_kept(
     assert not await follows(live)
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@rows("stream", [False, True])
 async def test_a_client_that_leaves_ends_its_attempt(live: Live, stream: bool) -> None:
     play(live, {"match": TRIGGERED, "fault": "silence_before_head", "seconds": None})
     task = asyncio.ensure_future(live.post({**BOUNDARY, "stream": stream}, headers=SESSION))
@@ -276,9 +277,7 @@ async def test_a_client_that_leaves_ends_its_attempt(live: Live, stream: bool) -
 # -- a history that is refused
 
 
-@pytest.mark.parametrize(
-    "step", [{"fault": "unsealable"}, {"fault": "context_http"}, {"status": 400, "body": {"detail": "no"}}]
-)
+@rows("step", [{"fault": "unsealable"}, {"fault": "context_http"}, {"status": 400, "body": {"detail": "no"}}])
 async def test_a_history_that_is_refused_goes_out_as_the_summary_at_once(live: Live, step: dict[str, Any]) -> None:
     await compacted(live)
     play(live, {"match": {"contains": ENCRYPTED}, **step})
@@ -297,9 +296,7 @@ async def test_a_request_that_is_refused_either_way_is_told(live: Live) -> None:
     assert answer.status == 400 and answer.error["message"] == "no" and live.upstream == 4
 
 
-@pytest.mark.parametrize(
-    "step", [{"events": [delta("Hel")], "then": "cut"}, {"fault": "forbidden"}, {"fault": "incomplete"}]
-)
+@rows("step", [{"events": [delta("Hel")], "then": "cut"}, {"fault": "forbidden"}, {"fault": "incomplete"}])
 async def test_an_answer_that_fails_ends_the_state(live: Live, step: dict[str, Any]) -> None:
     await compacted(live)
     play(live, step)
@@ -310,8 +307,8 @@ async def test_an_answer_that_fails_ends_the_state(live: Live, step: dict[str, A
 # -- whose it is
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
+@rows(
+    "body, reason",
     [
         ({**AFTER, "model": "gpt-5.5"}, "other_model"),
         (after(f"{SUMMARY} {SUMMARY}"), "summary_repeated"),
@@ -359,7 +356,7 @@ async def test_counting_and_the_safety_classifier_touch_nothing(live: Live) -> N
     assert await follows(live)
 
 
-@pytest.mark.parametrize(("messages", "kept"), [(AFTER["messages"], False), ([said("user", "Write a title")], True)])
+@rows("messages, kept", [(AFTER["messages"], False), ([said("user", "Write a title")], True)])
 async def test_a_conversation_that_goes_on_elsewhere_is_forgotten(
     live: Live, messages: list[dict[str, Any]], kept: bool
 ) -> None:

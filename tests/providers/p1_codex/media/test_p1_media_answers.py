@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from media_world import FIELDS, World, pictures_of, refused
+from samples import rows
 
 from proxy.core.media.requests import ImageRequest
 from proxy.core.token_usage import usage_of
@@ -58,7 +59,7 @@ async def test_what_is_an_answer(media: World, kind: str, body: str, good: bool)
     assert media.live.upstream == 1
 
 
-@pytest.mark.parametrize("status", [204, 300, 304])
+@rows("status", [204, 300, 304])
 async def test_statuses_without_a_body(media: World, status: int) -> None:
     for kind in ("images", "transcription"):
         media.live.sandbox.p1.script.extend([{"status": status}])
@@ -83,7 +84,7 @@ KEPT_BACK = {
 }
 
 
-@pytest.mark.parametrize("status", [200, 429, 500])
+@rows("status", [200, 429, 500])
 async def test_headers_that_are_passed_on(media: World, status: int) -> None:
     bodies = {"images": IMAGES[0][0], "transcription": TRANSCRIPTS[0][0]}
     for kind, body in bodies.items():

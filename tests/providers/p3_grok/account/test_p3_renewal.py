@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from harness import Answer, Live, ask
+from samples import rows
 
 from proxy.sandbox import Sandbox
 
@@ -82,7 +83,7 @@ async def test_a_token_that_is_refused_again_is_told(live: Live, fault: str, str
     assert (p3.refreshes, p3.total_requests) == (1, 2)
 
 
-@pytest.mark.parametrize("fault", ["forbidden", "spending_limit", "payment_required"])
+@rows("fault", ["forbidden", "spending_limit", "payment_required"])
 async def test_what_a_new_token_cannot_cure_renews_nothing(live: Live, fault: str) -> None:
     p3 = live.sandbox.p3
     p3.script.replace([{"fault": fault}])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cursor_talk import Talk, all_over, calls, folded, result, said
 from harness import Live, ask, texts, until, with_live
-from samples import each
+from samples import each, rows
 
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.wire import envelopes
@@ -104,7 +104,7 @@ BROKEN: dict[str, tuple[list[Step], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@rows("name", BROKEN)
 async def test_a_broken_run_never_looks_like_a_complete_answer(live: Live, name: str) -> None:
     events, then = BROKEN[name]
     for stream in (True, False):
@@ -154,7 +154,7 @@ async def test_not_once_something_was_said(live: Live) -> None:
     assert answer.events[-1]["error"]["type"] == "rate_limit_error" and live.sandbox.p5.total_requests == 1
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@rows("times", [1, 2])
 async def test_internal_error_behind_a_blob_that_is_not_held(live: Live, times: int) -> None:
     """`internal: Error` on a later turn."""
     blob = {"type": "get_blob", "id": 5, "blob_id": "ab" * 32}
@@ -195,7 +195,7 @@ async def test_a_refused_token_is_renewed_once(live: Live) -> None:
     assert (await asked(live)).status == 200
 
 
-@pytest.mark.parametrize("fault", ["append_fails", "append_cut"])
+@rows("fault", ["append_fails", "append_cut"])
 async def test_an_append_that_fails_is_never_sent_again(live: Live, fault: str) -> None:
     """Tool executed twice."""
     live.sandbox.p5.script.extend([{"provider": "p5", "fault": fault, "number": 2}])
@@ -225,7 +225,7 @@ WAITS: dict[str, tuple[list[Step], int, str]] = {
 
 
 @with_live(tuning=(SHORT,))
-@pytest.mark.parametrize("name", WAITS)
+@rows("name", WAITS)
 async def test_connection_works_but_nothing_arrives(live: Live, name: str) -> None:
     live.sandbox.p5.options.heartbeat_s = 10
     events, status, words = WAITS[name]

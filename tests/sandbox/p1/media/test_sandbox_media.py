@@ -105,9 +105,7 @@ def size_of(b64: str) -> tuple[int, int]:
     return width, height
 
 
-@pytest.mark.parametrize(
-    ("members", "size"), [({}, (1024, 1024)), ({"size": "1536x1024"}, (1536, 1024)), ({"n": 3}, (1024, 1024))]
-)
+@rows("members, size", [({}, (1024, 1024)), ({"size": "1536x1024"}, (1536, 1024)), ({"n": 3}, (1024, 1024))])
 async def test_pictures(media: Media, members: dict[str, Any], size: tuple[int, int]) -> None:
     reply = await media.ask({**GOOD, **members})
     assert reply.status == 200 and reply.headers["x-request-id"] and reply.headers["set-cookie"]

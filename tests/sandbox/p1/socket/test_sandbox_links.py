@@ -7,6 +7,7 @@ import pytest
 from aiohttp import WSCloseCode, WSMsgType
 from p1_sandbox_client import full, user
 from p1_socket_client import SocketClient
+from samples import rows
 
 from proxy.sandbox.p1.socket.link import Link
 
@@ -34,7 +35,7 @@ async def test_who_answers_pings_keeps_the_socket(sockets: SocketClient) -> None
         assert sockets.sandbox.p1.sockets.seen[-1].pongs >= 5
 
 
-@pytest.mark.parametrize("busy", [False, True])
+@rows("busy", [False, True])
 async def test_who_does_not_loses_it(sockets: SocketClient, busy: bool) -> None:
     """Also while an answer goes on, or a request comes."""
     sockets.sandbox.p1.options.link = Link(ping_s=0.01, pong_s=0.05)

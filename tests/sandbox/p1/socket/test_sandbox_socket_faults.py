@@ -170,7 +170,7 @@ async def test_frames_that_no_reader_likes(sockets: SocketClient) -> None:
         assert (reply.types[-1], reply.broken is not None) == (TEXT, True)
 
 
-@pytest.mark.parametrize(("fault", "size", "most"), [("huge_frame", 9, 10), ("oversized_frame", 65, 66)])
+@rows("fault, size, most", [("huge_frame", 9, 10), ("oversized_frame", 65, 66)])
 async def test_large_frames(sockets: SocketClient, fault: str, size: int, most: int) -> None:
     async with sockets.open() as line:
         reply = await play(sockets, line, fault)

@@ -11,6 +11,7 @@ from harness import until
 from p1_sandbox_client import BASH, MARKER, READ, THINKING, Client, assistant, full, lite, output, user
 from p1_socket_client import Line, SocketClient, frame_of
 from raw_client import Reply, never_crashes
+from samples import rows
 
 from proxy.sandbox import Sandbox
 from proxy.sandbox.p1.socket.memory import Memory
@@ -74,7 +75,7 @@ async def test_a_turn_goes_on_from_the_last(sockets: SocketClient) -> None:
     assert third.text == "word1 word2"
 
 
-@pytest.mark.parametrize("body", [CALLS, {**CALLS, **THINKING}, {**CALLS, "reasoning": {"effort": "high"}}])
+@rows("body", [CALLS, {**CALLS, **THINKING}, {**CALLS, "reasoning": {"effort": "high"}}])
 async def test_thoughts_need_not_be_sealed_to_be_remembered(sockets: SocketClient, body: dict[str, Any]) -> None:
     async with sockets.open() as line:
         first, results = await open_calls(line, body)
@@ -96,7 +97,7 @@ async def test_only_the_last_answer_of_this_socket_can_be_gone_on_from(sockets: 
         assert (await line.ask(previous_response_id=second.final["id"])).types[-1] == "response.completed"
 
 
-@pytest.mark.parametrize("fault", ["failed", "incomplete", "error_event", "rate_limit", "completed_with_error"])
+@rows("fault", ["failed", "incomplete", "error_event", "rate_limit", "completed_with_error"])
 async def test_what_did_not_complete_is_not_remembered(sockets: SocketClient, fault: str) -> None:
     async with sockets.open() as line:
         first = await line.ask()
@@ -107,7 +108,7 @@ async def test_what_did_not_complete_is_not_remembered(sockets: SocketClient, fa
             assert error_of(await line.ask(previous_response_id=taken))["code"] == "previous_response_not_found"
 
 
-@pytest.mark.parametrize("fault", ["bare_terminal", "tiny_writes", "fragments", "no_deltas", "late_events"])
+@rows("fault", ["bare_terminal", "tiny_writes", "fragments", "no_deltas", "late_events"])
 async def test_what_completed_somehow_is_remembered(sockets: SocketClient, fault: str) -> None:
     async with sockets.open() as line:
         sockets.sandbox.p1.script.extend([{"fault": fault}])
@@ -298,7 +299,7 @@ async def test_a_slow_reader_is_waited_for(sockets: SocketClient) -> None:
         assert len((await line.listen()).of("response.output_text.delta")) == 30_000
 
 
-@pytest.mark.parametrize("form", ["failed", "error", "http"])
+@rows("form", ["failed", "error", "http"])
 async def test_context_overflow(sockets: SocketClient, form: str) -> None:
     sockets.sandbox.p1.options.context_limit = 1_000
     sockets.sandbox.p1.options.context_form = form

@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 from p1_sandbox_client import LITE, full, lite, user
 from p1_socket_client import ACCEPT, BETA, HANDSHAKE, SocketClient, frame_of
+from samples import rows
 from yarl import URL
 
 from proxy.sandbox import FAULTS, Limits, P1Options, Place, Sandbox, ScriptError
@@ -39,7 +40,7 @@ async def test_refused(sockets: SocketClient, changes: dict[str, str | None], st
     assert (p1.sockets.open, p1.total_requests) == (0, 0)
 
 
-@pytest.mark.parametrize(
+@rows(
     "changes",
     [
         {},
@@ -112,7 +113,7 @@ async def test_cut_instead_of_an_answer(sockets: SocketClient, reset: bool) -> N
     assert [seen.status for seen in sockets.sandbox.p1.sockets.seen] == [0, 0]
 
 
-@pytest.mark.parametrize("reset", [False, True])
+@rows("reset", [False, True])
 async def test_a_reset_is_told_from_an_end(sockets: SocketClient, reset: bool) -> None:
     sockets.sandbox.p1.script.extend([{"fault": "upgrade_cut", "reset": reset}])
     reader, writer = await asyncio.open_connection("127.0.0.1", sockets.sandbox.port)
