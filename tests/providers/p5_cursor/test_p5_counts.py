@@ -16,8 +16,8 @@ from proxy.sandbox.p5.execs import SHELL_STREAM
 from proxy.sandbox.p5.runs import Run
 
 #: Conversations of a round; each is one run or more.
-CONVERSATIONS = 40
-SESSIONS = 30
+CONVERSATIONS = 30
+SESSIONS = 16
 
 #: In turn for every fifth: what breaks a run, what it must survive, and what a client is told at once.
 FAULTS = (

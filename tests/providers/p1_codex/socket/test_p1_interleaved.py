@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 from harness import Live, until
+from samples import Extent
 from talks import Talk
 from ws_upstream import leaving_nothing, provider_sockets
 
 from proxy.sandbox import Sandbox
 from proxy.sandbox.p1.socket.memory import Item, Memory
 
-TURNS = 200
+TURNS = 200 if Extent.everything else 80
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from checks import check_message_stream
 from harness import tool
+from samples import Extent, examples
 
 from proxy.core.messages import Event, Fold, MessageStream
 from proxy.core.reducer import BadAnswer
@@ -159,7 +160,9 @@ async def test_the_whole_of_it() -> None:
 @pytest.mark.parametrize("breaks", [True, False], ids=["broken", "ended"])
 async def test_a_cut_at_every_byte(breaks: bool) -> None:
     """Whole is what holds the end of the turn; or some text, when the stream itself ends well between envelopes."""
-    for place in range(len(ANSWER) + 1):
+    every = range(len(ANSWER) + 1)
+    in_turn = every if Extent.everything else every[breaks::2]
+    for place in sorted({*in_turn, *BORDERS, TEXT_BEGINS, TURN_ENDS}):
         found = await heard(ANSWER[:place], breaks=breaks)
         whole = place >= TURN_ENDS or (not breaks and place >= TEXT_BEGINS and place in BORDERS)
         assert (found.message is not None) is whole is (found.failed is None), place
@@ -168,14 +171,14 @@ async def test_a_cut_at_every_byte(breaks: bool) -> None:
 @pytest.mark.parametrize("answer", [ANSWER, CALL], ids=["text", "call"])
 async def test_a_split_at_every_byte(answer: bytes) -> None:
     once = await heard(answer)
-    for place in range(1, len(answer)):
+    for place in range(1, len(answer), 1 if Extent.everything else 3):
         found = await heard(answer[:place], answer[place:])
         assert (found.message, found.failed) == (once.message, None)
 
 
 async def test_pieces_of_any_size() -> None:
     once, chance = await heard(ANSWER), random.Random(5)
-    for _ in range(100):
+    for _ in range(examples(400)):
         places = sorted(chance.sample(range(len(ANSWER)), 12))
         found = await heard(*(ANSWER[start:stop] for start, stop in zip([0, *places], [*places, None], strict=True)))
         assert found.message == once.message
@@ -206,7 +209,7 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
 async def test_whatever_is_damaged_comes_out_legal_or_as_an_error(seed: int) -> None:
     """Nothing fails but as an error for the client, and what is answered is what was asked."""
     chance = random.Random(seed)
-    for _ in range(150):
+    for _ in range(examples(600)):
         found = await heard(damaged(chance.choice((ANSWER, CALL)), chance), breaks=chance.random() < 0.5)
         assert (found.message is None) is (found.failed is not None)
         said = [(kind, name) for message in found.sent for kind, arms in message.items() for name in arms]
@@ -219,7 +222,7 @@ async def test_whatever_is_damaged_comes_out_legal_or_as_an_error(seed: int) -> 
 async def test_damaged_payloads_in_good_envelopes(seed: int) -> None:
     chance = random.Random(seed)
     payloads = [piece[5:] for piece in [*BEFORE[:5], *BEFORE[6:], AFTER[0]]]
-    for _ in range(150):
+    for _ in range(examples(600)):
         pieces = [envelope(damaged(one, chance) if chance.random() < 0.2 else one) for one in payloads]
         found = await heard(*pieces, envelope(b"{}", 2), breaks=chance.random() < 0.5)
         assert (found.message is None) is (found.failed is not None)
