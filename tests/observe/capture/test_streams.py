@@ -10,7 +10,7 @@ import pytest
 
 from proxy.observe.capture.writing import streams
 from proxy.observe.capture.writing.files import BLOCK_BYTES, CaptureLimits
-from proxy.observe.capture.writing.streams import MAX_EVENTS, MAX_KEPT_FRAME_BYTES
+from proxy.observe.capture.writing.streams import MAX_KEPT_FRAME_BYTES
 
 from .written import PLENTY, Written, attempt, files, sse
 
@@ -65,13 +65,15 @@ def test_the_name_of_a_frame_whose_data_has_none(tmp_path: Path) -> None:
     assert events(found, "-040-") == [{"_sse_event": "error", "message": "no"}]
 
 
-def test_many_events(tmp_path: Path) -> None:
-    found, counts = streamed(Written(tmp_path), sse(*({"type": "a", "n": n} for n in range(1500))))
+def test_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert streams.MAX_EVENTS == 1024
+    monkeypatch.setattr(streams, "MAX_EVENTS", 100)
+    found, counts = streamed(Written(tmp_path), sse(*({"type": "a", "n": n} for n in range(150))))
     for station, side in (("-040-", "up"), ("-050-", "down")):
-        assert [event["n"] for event in events(found, station)] == [*range(MAX_EVENTS)]
-        assert (counts[side]["captured_events"], counts[side]["truncated_events"]) == (MAX_EVENTS, 1500 - MAX_EVENTS)
+        assert [event["n"] for event in events(found, station)] == [*range(100)]
+        assert (counts[side]["captured_events"], counts[side]["truncated_events"]) == (100, 50)
         assert counts[side]["truncated"]
-    assert found[BODY].count(b"event: a") == 1500
+    assert found[BODY].count(b"event: a") == 150
 
 
 def test_a_large_frame_is_counted(tmp_path: Path) -> None:

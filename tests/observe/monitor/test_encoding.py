@@ -26,7 +26,7 @@ def demo_at(*moments: float) -> list[Snapshot]:
 
 def test_a_snapshot_comes_back_whole_also_with_rows_that_were_encoded_before() -> None:
     encoder = SnapshotEncoder()
-    first, second, third = demo_at(0.0, 7.0, 4000.0)
+    first, second, third = demo_at(0.0, 7.0, 1500.0)
     assert {id(row) for row in first.recent} & {id(row) for row in second.recent}
     for told in (first, second, third):
         assert of_json(json.loads(encoder.encode(told))) == told
