@@ -27,8 +27,8 @@ def limits(entry: dict[str, Any]) -> tuple[set[Any], set[Any]]:
     return {entry.get(name) for name in WINDOW}, {entry.get(name) for name in ANSWER}
 
 
-@pytest.mark.parametrize(
-    ("path", "label", "window", "answer"),
+@rows(
+    "path, label, window, answer",
     [
         ("gpt-5.5", "p1", 272_000, None),
         ("gpt-5.6-sol-fast", "p1", 272_000, None),

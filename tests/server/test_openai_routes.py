@@ -13,7 +13,7 @@ from events import delta, opened
 from harness import Answer, Fake, Live, configured, kinds, played, use, watch_often, whole_message, with_live
 from openai_live import BOTH, CHAT, P1, P2, P3, RESPONSES, ask_both, body_for, chunks_of, error_of, function
 from openai_streams import check_chat_chunks, check_response_events
-from samples import each
+from samples import each, rows
 
 from proxy.errors import KINDS, UpstreamError
 from proxy.observe.lifecycle import Completed, Failed, ProviderSelected, Sequenced, Started
@@ -65,8 +65,8 @@ async def test_the_key_of_the_caller_is_not_looked_at(live: Live, path: str) -> 
 
 
 @both
-@pytest.mark.parametrize(
-    ("raw", "param", "code"),
+@rows(
+    "raw, param, code",
     [
         *((raw, None, "invalid_json") for raw in (b"", b"{")),
         (b"[]", None, None),
@@ -214,8 +214,8 @@ async def test_instructions_of_several_messages_stay_apart(live: Live, path: str
 @each(2)
 @both
 @streamed
-@pytest.mark.parametrize(
-    ("kind", "status", "type_", "code"),
+@rows(
+    "kind, status, type_, code",
     [
         ("rate_limit", 429, "rate_limit_error", None),
         ("usage_limit", 429, "rate_limit_error", "insufficient_quota"),

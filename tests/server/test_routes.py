@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 from harness import Answer, Live, ask, raw_request, with_live
 from openai_live import error_of
-from samples import each, rows, sampled
+from samples import rows, sampled
 
 from proxy.providers.p5_cursor.catalog import CATALOG as CURSOR
 from proxy.server.families import MEDIA, MESSAGES, MODELS, WATCHING
@@ -197,10 +197,9 @@ WRONG_MEMBERS = (
 )
 
 
-@each(1)
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
-@pytest.mark.parametrize(
-    ("body", "words"),
+@rows("path", ["/v1/messages", "/v1/messages/count_tokens"])
+@rows(
+    "body, words",
     [
         *((body, "Invalid JSON: empty body") for body in (b"", b" \n")),
         *((body, "Invalid JSON:") for body in NOT_JSON),
@@ -287,8 +286,8 @@ def followed(more: bytes, body: bytes) -> bytes:
     return gzip.compress(body) + more
 
 
-@pytest.mark.parametrize(
-    ("encoding", "pack", "status"),
+@rows(
+    "encoding, pack, status",
     [
         *(("gzip", gzip.compress, 200), ("GZIP", gzip.compress, 200), ("deflate", zlib.compress, 200)),
         *(("identity", bytes, 200), ("gzip", bytes, 400), ("compress", bytes, 415)),
@@ -296,7 +295,7 @@ def followed(more: bytes, body: bytes) -> bytes:
         ("deflate", lambda body: zlib.compress(body) + b"junk", 400),
     ],
 )
-@pytest.mark.parametrize("invited", [False, True])
+@rows("invited", [False, True])
 async def test_packed_bodies_are_read(live: Live, encoding: str, pack: Any, status: int, invited: bool) -> None:
     headers = {"content-encoding": encoding} | ({"expect": "100-continue"} if invited else {})
     answer = await live.post(pack(json.dumps(ask()).encode()), headers=headers)
