@@ -10,6 +10,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from samples import rows
 
 from proxy.loading import SETTINGS as OURS
 from proxy.loading import load
@@ -61,8 +62,8 @@ def test_whoever_can_asks_whether_a_replica_is_ready(recipe: str) -> None:
     assert re.search(r"GET /readyz$|path: /readyz", (RECIPES / recipe).read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
+@rows("version", KUBERNETES_VERSIONS)
+@rows("document", DOCUMENTS)
 def test_a_manifest_fits_the_schema(document: Any, version: str) -> None:
     kubernetes_validate.validate(document, version, strict=True)
 

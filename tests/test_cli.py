@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 from processes import Finished, environment, finished, forked, run
+from samples import rows
 
 from proxy import __version__
 from proxy.cli import main
@@ -351,8 +352,8 @@ async def test_a_bad_script_stops_the_sandbox(tmp_path: Path) -> None:
 # -- where things are
 
 
-@pytest.mark.parametrize(
-    ("environment", "platform", "config", "state"),
+@rows(
+    "environment, platform, config, state",
     [
         ({"HOME": "/h"}, "linux", "/h/.config/model-proxy", "/h/.local/state/model-proxy"),
         ({"HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, "linux", "/c/model-proxy", "/s/model-proxy"),

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
 from samples import rows
 from source import PACKAGE, Source, module_of, source_in, source_of
 
@@ -98,7 +97,7 @@ def strangers(path: Path, room: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@rows("room", ROOMS)
 def test_a_room_imports_only_its_neighbours(room: str) -> None:
     assert files(room)
     wrong = {module_of(path): names for path in files(room) if (names := strangers(path, room))}

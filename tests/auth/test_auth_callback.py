@@ -172,8 +172,8 @@ ASKED = f"{PATH}?state=S&code=C"
 PREFLIGHT = {"Access-Control-Allow-Methods": "GET", "Access-Control-Allow-Private-Network": "true", "Vary": "Origin"}
 
 
-@pytest.mark.parametrize(
-    ("caller", "origin", "method", "target", "status", "allowed"),
+@rows(
+    "caller, origin, method, target, status, allowed",
     [
         (CALLER, CALLER, "OPTIONS", PATH, "200", True),
         (CALLER, CALLER, "OPTIONS", f"{PATH}?state=wrong", "200", True),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from oauth_accounts import NOW_S, Clock
+from samples import rows
 
 from proxy.auth.device import Poll, poll
 from proxy.errors import SignInError, UpstreamError
@@ -32,8 +33,8 @@ async def run(clock: Clock, ask: Callable[[], Awaitable[Any]], **options: Any) -
     return await poll(ask, label="p1", monotonic=clock, sleep=clock.sleep, **options)
 
 
-@pytest.mark.parametrize(
-    ("answers", "options", "sleeps"),
+@rows(
+    "answers, options, sleeps",
     [
         (["done"], {}, []),
         (["done"], {"wait_first": True}, [8.0]),
@@ -51,9 +52,7 @@ async def test_waits_between_polls(answers: list[Any], options: dict[str, Any], 
 LATE = SignInError("not entered in time")
 
 
-@pytest.mark.parametrize(
-    ("answer", "raised", "after_s"), [(Poll.PENDING, LATE, 900), (TROUBLE, TROUBLE, 16), (BUSY, BUSY, 0), (NO, NO, 0)]
-)
+@rows("answer, raised, after_s", [(Poll.PENDING, LATE, 900), (TROUBLE, TROUBLE, 16), (BUSY, BUSY, 0), (NO, NO, 0)])
 async def test_gives_up(answer: Any, raised: Exception, after_s: float) -> None:
     clock = Clock()
     with pytest.raises(type(raised), match=str(raised)):

@@ -176,8 +176,8 @@ SLOW.__cause__ = TimeoutError()
 BUSY, FINAL, DONE = answer(503, {}), answer(500, {"error": "invalid_grant"}), answer(200, {})
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "once_sent", "tries"),
+@rows(
+    "outcomes, once_sent, tries",
     [
         *(([DONE], once_sent, 1) for once_sent in (True, False)),
         *(([UNSENT, BUSY, DONE], once_sent, 3) for once_sent in (True, False)),

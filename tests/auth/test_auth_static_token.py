@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from samples import rows
 
 from proxy.auth.static_token import StaticToken
 from proxy.core.secret import Secret
@@ -18,15 +19,13 @@ def static(token: str = JWT, left_s: float = 3600) -> StaticToken:
     return StaticToken("p5", Secret(token), "THE_VARIABLE", end_ms=60_000, clock=lambda: END_S - left_s)
 
 
-@pytest.mark.parametrize(("token", "left_s"), [(JWT, 60.001), ("opaque", 0), ("a.b", 0), ("a.b.c", 0)])
+@rows("token, left_s", [(JWT, 60.001), ("opaque", 0), ("a.b", 0), ("a.b.c", 0)])
 async def test_is_used_as_it_is(token: str, left_s: float) -> None:
     got = await static(token, left_s).get()
     assert (got.access.reveal(), got.refresh.reveal(), got.account_id) == (token, "", None)
 
 
-@pytest.mark.parametrize(
-    ("left_s", "words"), [(60, "expires in 60 s"), (30.5, "in 30 s"), (0, "has exp"), (-9, "has exp")]
-)
+@rows("left_s, words", [(60, "expires in 60 s"), (30.5, "in 30 s"), (0, "has exp"), (-9, "has exp")])
 async def test_one_that_ends_is_told_with_its_place_and_the_cure(left_s: float, words: str) -> None:
     with pytest.raises(SignInError, match=rf"p5 token in THE_VARIABLE.* {words}.*auth login p5") as caught:
         await static(left_s=left_s).get()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import pytest
 from openai_sdk import read_chunks, read_completion, read_response, read_response_events
 from openai_streams import check_chat_chunks, check_response_events
 from samples import rows
@@ -49,7 +48,7 @@ def said(choice: Any) -> tuple[Any, ...]:
     return choice.finish_reason, message.content or None, message.to_dict().get("reasoning_content"), calls, cited
 
 
-@pytest.mark.parametrize("name", reply_cases())
+@rows("name", reply_cases())
 def test_responses_stream_is_legal_and_adds_up(name: str) -> None:
     events, ingress = case_of(name)
     out, response = responses_result([events], ingress)

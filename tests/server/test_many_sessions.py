@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 from harness import Live, ask, tool, until
+from samples import rows
 
 from proxy.core.allowances import kept
 from proxy.core.allowances.report import Allowance
@@ -278,7 +279,7 @@ TABLES: Mapping[str, Table] = {
 }
 
 
-@pytest.mark.parametrize("name", TABLES)
+@rows("name", TABLES)
 def test_a_table_that_is_full_stays_so(name: str) -> None:
     most, make, put = TABLES[name]
     held, largest = make(), 0

@@ -152,7 +152,7 @@ def _leaks(seen: str) -> bool:
     return any(PIXELS[at : at + 40] in plain for end in near for at in range(max(0, end - 20), end + 1))
 
 
-@pytest.mark.parametrize("form", QUOTES)
+@rows("form", QUOTES)
 def test_a_picture_among_words_is_taken_out_however_it_is_written(form: str) -> None:
     words = masked(QUOTES[form])
     assert not _leaks(words) and not _leaks(masked(f"{QUOTES[form]}{'x ' * 20_000}")[:200])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from samples import rows
 
 from proxy.cli.launch.choosing import UnknownModel, first_entry, served_model
 from proxy.config import Config
@@ -22,7 +23,7 @@ CHOICES: list[tuple[set[str], str, str | None, tuple[str, str, int | None, bool]
 ]
 
 
-@pytest.mark.parametrize(("usable", "alias", "model", "chosen"), CHOICES)
+@rows("usable, alias, model, chosen", CHOICES)
 def test_the_model_is_of_somebody_who_is_signed_in(
     usable: set[str], alias: str, model: str | None, chosen: tuple[str, str, int | None, bool]
 ) -> None:

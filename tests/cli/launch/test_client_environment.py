@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
+from samples import rows
 
 from proxy.cli.launch.client_environment import (
     Served,
@@ -36,8 +36,8 @@ FAMILIES = {
 WINDOW = {"CLAUDE_CODE_MAX_CONTEXT_TOKENS": "5000", "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "5000"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "differs"),
+@rows(
+    "changes, differs",
     [
         ({}, WINDOW),
         ({"key": "k y"}, {**WINDOW, "ANTHROPIC_AUTH_TOKEN": "k y"}),
@@ -92,15 +92,15 @@ OWN: list[tuple[dict[str, str], dict[str, str], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("own", "has", "said"), OWN)
+@rows("own, has, said", OWN)
 def test_a_choice_of_the_user_is_kept_and_told(own: dict[str, str], has: dict[str, str], said: list[str]) -> None:
     before = dict(own)
     result, lines = child_environment(own, claude_code(SERVED), URL)
     assert result.items() >= has.items() and lines == said and own == before
 
 
-@pytest.mark.parametrize(
-    ("own", "direct"),
+@rows(
+    "own, direct",
     [
         ({}, None),
         ({"HTTPS_PROXY": "http://proxy"}, None),
@@ -121,8 +121,8 @@ def test_what_leads_elsewhere_is_taken_out_and_told_without_its_value() -> None:
     assert environment == {"PATH": "/bin"} and without_elsewhere(environment) == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "model"),
+@rows(
+    "arguments, model",
     [
         ([], None),
         (["-p", "hi"], None),

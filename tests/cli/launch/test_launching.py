@@ -17,6 +17,7 @@ from threading import Thread, Timer
 import aiohttp
 import pytest
 from processes import Forked, environment, finished, forked
+from samples import rows
 
 from proxy.cli import main
 from proxy.cli.command import Context
@@ -217,7 +218,7 @@ def listening(health: bytes, status: int = 200, asked: list[bytes] | None = None
             thread.join()
 
 
-@pytest.mark.parametrize("health", [b"", b"<html>", b'{"ok": false}', b"[1]", b"\xff"])
+@rows("health", [b"", b"<html>", b'{"ok": false}', b"[1]", b"\xff"])
 def test_a_port_of_somebody_else_is_told(health: bytes) -> None:
     with listening(health) as port, pytest.raises(ConfigError, match="taken by another program"):
         answers(f"http://127.0.0.1:{port}")
@@ -244,8 +245,8 @@ def test_what_speaks_no_http_is_somebody_else() -> None:
         thread.join()
 
 
-@pytest.mark.parametrize(
-    ("status", "openai", "said"),
+@rows(
+    "status, openai, said",
     [
         (200, False, None),
         (405, True, None),

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from samples import sampled
+from samples import rows, sampled
 
 from core.convert.costly_bodies import HISTORIES, SCHEMAS, Made, asked, said, tool
 from core.convert.test_messages_to_chat import DIALECTS
@@ -106,13 +106,13 @@ def growth(made: Callable[[int], Any], work: Callable[[Any], object], size: int)
     return 0 if large_cost < FLOOR_S else large_cost / max(cost(lambda: work(small)), 1e-6)
 
 
-@pytest.mark.parametrize("made", HISTORIES.values(), ids=HISTORIES)
+@rows("made", HISTORIES.values())
 def test_a_long_conversation_costs_what_its_length_says(made: Made) -> None:
     for (name,) in sampled([(name,) for name in TRANSLATIONS], 1, lambda name: [name.partition(" ")[0]]):
         assert growth(made, TRANSLATIONS[name], 300) < GROWTH, name
 
 
-@pytest.mark.parametrize("made", SCHEMAS.values(), ids=SCHEMAS)
+@rows("made", SCHEMAS.values())
 def test_a_schema_costs_no_more_than_its_budget(made: Made) -> None:
     schema = made(MAX_STEPS // 5)
     form = {"format": {"type": "json_schema", "schema": schema}}
@@ -124,7 +124,7 @@ def test_a_schema_costs_no_more_than_its_budget(made: Made) -> None:
         assert cost(partial(TRANSLATIONS[name], wanted)) < SCHEMA_S, name
 
 
-@pytest.mark.parametrize("made", SCHEMAS.values(), ids=SCHEMAS)
+@rows("made", SCHEMAS.values())
 def test_an_answer_and_its_schema_cost_no_more_than_their_budget(made: Made) -> None:
     schema = {"type": "object", "properties": {"list": {"type": "array", "items": made(2000)}}}
     answer = json.dumps({"list": [{"a": {"a": None, "b": None}, "a1": None}] * 2000})

@@ -7,7 +7,6 @@ import json
 import random
 from typing import Any
 
-import pytest
 from samples import rows
 
 from proxy.observe.capture.redaction import MAX_DEPTH, redacted, redacted_error, redacted_headers, redacted_text
@@ -194,7 +193,7 @@ def test_a_text_that_is_a_picture_is_left_out_whole() -> None:
     assert redacted_text(text) == f"[redacted data-url len={len(text)}]"
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "\\" * 400_000,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
+from samples import rows
 
 from proxy.observe.monitor.demo import Demo
 from proxy.observe.monitor.snapshot import Snapshot
@@ -22,7 +22,7 @@ class Played:
         return self.demo.snapshot()
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.3, 4.9, 31.0])
+@rows("seconds", [0.0, 0.3, 4.9, 31.0])
 def test_the_same_clock_shows_the_same_however_often_one_looked(seconds: float) -> None:
     often = Played()
     for look in range(int(seconds * 7)):

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from samples import rows
 
 from proxy.core.invalid import MAX_SHOWN, InvalidRequest
 from proxy.providers.p1_codex.chat import chat_request
@@ -37,7 +38,7 @@ service_tier verbosity web_search_options prompt_cache_key safety_identifier
 """
 
 
-@pytest.mark.parametrize("name", REFUSED.split())
+@rows("name", REFUSED.split())
 def test_a_field_beyond_the_list_is_refused_whatever_its_value(name: str) -> None:
     for value in (1, False, [], {}, "x"):
         assert refusal(**{name: value}) == (name, UNSUPPORTED)
@@ -56,8 +57,8 @@ def schema(**members: Any) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": members}}
 
 
-@pytest.mark.parametrize(
-    ("members", "param", "code"),
+@rows(
+    "members, param, code",
     [
         *(({"messages": messages}, "messages", None) for messages in (None, {}, [], [USER] * 8193)),
         ({"messages": ["x"]}, "messages[0]", None),
@@ -109,8 +110,8 @@ def test_an_answer_comes_back_with_all_that_it_had() -> None:
     assert messages[1] == {"role": "assistant", "content": [{"type": "text", "text": "b"}]}
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
+@rows(
+    "answer, said",
     [
         ({"content": ""}, []),
         ({"content": None}, []),
@@ -131,7 +132,7 @@ def test_nobody_but_the_assistant_has_what_an_answer_has(name: str) -> None:
     assert refusal(messages=[{**USER, name: ANSWER[name]}]) == (f"messages[0].{name}", UNSUPPORTED)
 
 
-@pytest.mark.parametrize(
+@rows(
     "members",
     [
         {"messages": [{"role": "hosted", "content": "x"}]},
@@ -174,8 +175,8 @@ def form(kind: str = "json_schema", **members: Any) -> dict[str, Any]:
     return {"effort": "medium", "format": {"type": kind, **members}}
 
 
-@pytest.mark.parametrize(
-    ("members", "config"),
+@rows(
+    "members, config",
     [
         ({"reasoning_effort": "xhigh"}, {"effort": "xhigh"}),
         ({"reasoning_effort": "none"}, None),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from p1_events import failed
+from samples import rows
 
 from proxy.core.responses_events import responses_failure
 from proxy.errors import UpstreamError, headers, messages_body
@@ -26,8 +26,8 @@ def error(status: int | None = None, **members: Any) -> dict[str, Any]:
 FINAL, BUSY = {"x-should-retry": "false"}, {"Retry-After": "2"}
 
 
-@pytest.mark.parametrize(
-    ("event", "status", "kind", "hints"),
+@rows(
+    "event, status, kind, hints",
     [
         (failed(code="server_is_overloaded"), 529, "overloaded_error", BUSY),
         (error(503, code="server_is_overloaded"), 529, "overloaded_error", BUSY),
@@ -53,8 +53,8 @@ def test_status_type_and_hints(event: dict[str, Any], status: int, kind: str, hi
     assert error.upstream_id == "req_1"
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "message", "expected"),
+@rows(
+    "status, code, message, expected",
     [
         (400, "invalid_encrypted_content", "x", True),
         (400, "thinking_signature_invalid", "x", True),

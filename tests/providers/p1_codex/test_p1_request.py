@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from harness import configured
+from samples import rows
 
 from proxy.config import Config
 from proxy.providers.contract import Target
@@ -23,8 +24,8 @@ def test_the_safety_classifier_is_not_forced_to_a_model() -> None:
     assert resolved("gpt-5.6-luna", p1_model="gpt-5.5").model == "gpt-5.5"
 
 
-@pytest.mark.parametrize(
-    ("request_body", "expected"),
+@rows(
+    "request_body, expected",
     [
         ({"speed": "fast"}, "priority"),
         ({"speed": "fast", "service_tier": "standard_only"}, None),
@@ -36,8 +37,8 @@ def test_a_request_can_ask_for_speed(request_body: dict[str, Any], expected: str
     assert resolved("gpt-5.5", request_body).tier == expected
 
 
-@pytest.mark.parametrize(
-    ("config", "forced", "expected"),
+@rows(
+    "config, forced, expected",
     [
         (None, None, None),
         ({"effort": "low"}, None, "low"),

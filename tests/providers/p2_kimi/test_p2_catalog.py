@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from samples import rows
 
 from proxy.providers.p2_kimi.catalog import CATALOG, K3, model_for
 
@@ -15,8 +15,8 @@ def test_names() -> None:
     assert set(sent.values()) == {"k3", "kimi-for-coding"}
 
 
-@pytest.mark.parametrize(
-    ("name", "requested", "sent"),
+@rows(
+    "name, requested, sent",
     [
         *(("kimi-for-coding", asked, sent) for asked, sent in ((None, 32_000), (0, 32_000), (10, 10))),
         *(("k2.6", 99_999, 32_000), ("kimi-k3", None, 1_048_576)),
@@ -27,8 +27,8 @@ def test_max_tokens(name: str, requested: int | None, sent: int) -> None:
     assert model_for(name).max_tokens(requested) == sent
 
 
-@pytest.mark.parametrize(
-    ("asked", "coding", "k3"),
+@rows(
+    "asked, coding, k3",
     [
         *((None, "medium", "high"), ("low", "low", "low"), ("medium", "medium", "high")),
         *(("high", "high", "high"), ("xhigh", "high", "high"), ("max", "high", "max")),

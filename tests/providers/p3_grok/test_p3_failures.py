@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from core.strategies import json_values
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.core.responses_events import responses_failure
 from proxy.errors import UpstreamError, headers, messages_body, messages_event, openai_body, openai_status
@@ -130,7 +130,7 @@ ANSWERS: list[tuple[int, Any, int, str, dict[str, str], bool, tuple[str, ...]]] 
 ]
 
 
-@pytest.mark.parametrize(("status", "body", "expected", "word", "hints", "again", "words"), ANSWERS)
+@rows("status, body, expected, word, hints, again, words", ANSWERS)
 def test_an_answer_with_an_error_status(
     status: int, body: Any, expected: int, word: str, hints: dict[str, str], again: bool, words: tuple[str, ...]
 ) -> None:
@@ -142,7 +142,7 @@ def test_an_answer_with_an_error_status(
     assert "<" not in shown["message"] and "WKE" not in shown["message"] and shown["provider"] == "p3"
 
 
-@pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
+@rows("status", [401, 403, 429, 500, 503])
 def test_an_upstream_that_says_so_is_not_asked_again(status: int) -> None:
     error = answered(status, {"error": "no"}, x_should_retry="false")
     assert not is_repeated(error)
@@ -188,7 +188,7 @@ EVENTS: list[tuple[dict[str, Any], int, str, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("event", "status", "word", "again"), EVENTS)
+@rows("event, status, word, again", EVENTS)
 def test_a_failure_inside_a_stream(event: dict[str, Any], status: int, word: str, again: bool) -> None:
     failure = responses_failure(event)
     assert failure is not None

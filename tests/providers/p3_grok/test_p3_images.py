@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.providers.p3_grok.images import (
     MAX_MARKERS,
@@ -29,23 +30,23 @@ def sof(marker: int = 0xC0, *, precision: int = 8, components: int = 3, length: 
     return bytes([0xFF, marker]) + struct.pack(">H", len(body) + 2 if length is None else length) + body
 
 
-@pytest.mark.parametrize(
-    ("depth", "color", "pixel"),
+@rows(
+    "depth, color, pixel",
     [(8, 2, 4), (8, 3, 4), (8, 6, 4), (8, 0, 2), (8, 4, 2), (1, 0, 2), (4, 3, 4), (16, 2, 8), (16, 0, 4)],
 )
 def test_png(depth: int, color: int, pixel: int) -> None:
     assert png_header(PNG[:24] + bytes([depth, color])) == Header("image/png", 40, 50, pixel)
 
 
-@pytest.mark.parametrize(
+@rows(
     "data", [PNG[:25], PNG[:24] + b"\x03\x02", PNG[:24] + b"\x08\x01", b"\x88" + PNG[1:], PNG.replace(b"\x0d", b"\x0e")]
 )
 def test_no_png(data: bytes) -> None:
     assert png_header(data) is None
 
 
-@pytest.mark.parametrize(
-    ("segments", "pixel"),
+@rows(
+    "segments, pixel",
     [
         (sof(), 3),
         (sof(0xC2, components=1), 1),
@@ -60,7 +61,7 @@ def test_jpeg(segments: bytes, pixel: int) -> None:
     assert jpeg_header(b"\xff\xd8" + segments + b"\xff\xd9") == Header("image/jpeg", 40, 50, pixel)
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         b"\xff\xd8",
@@ -96,8 +97,8 @@ def test_a_header_behind_much_else_is_found() -> None:
         assert header_of("image/jpeg", base64.b64encode(data).decode()) == Header("image/jpeg", 40, 50, 3)
 
 
-@pytest.mark.parametrize(
-    ("header", "reason"),
+@rows(
+    "header, reason",
     [
         (Header("", 8, 64, 4), ""),
         (Header("", 8, 63, 4), "8x63 below minimum area 512px"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, texts, tool, with_live
+from samples import rows
 
 from proxy.providers.p3_grok.failures import NOTED
 from proxy.providers.p3_grok.headers import answer_headers
@@ -49,7 +50,7 @@ async def test_a_session_leads_to_its_prompt_cache(live: Live) -> None:
     assert again["usage"]["cache_read_input_tokens"] >= 1000
 
 
-@pytest.mark.parametrize("session", [None, "", "has blanks", "ü", "two\nlines"])
+@rows("session", [None, "", "has blanks", "ü", "two\nlines"])
 def test_what_fits_no_header_is_not_sent(session: str | None) -> None:
     assert not [name for name in answer_headers("0.2.93", session or None, "t") if name in AFFINITY]
 

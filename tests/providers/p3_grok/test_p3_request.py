@@ -11,7 +11,7 @@ from core.strategies import hub_requests, json_values, requests
 from core.vector_cases import REQUESTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import examples
+from samples import examples, rows
 
 from proxy.core.bodies.decode import decode_body
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
@@ -99,7 +99,7 @@ def test_any_object_is_translated_or_refused(request: dict[str, Any]) -> None:
 FOREIGN = ("effort-9-max", "reasoning-replayed")
 
 
-@pytest.mark.parametrize("case", [case for case in REQUESTS["messages_to_grok"].cases() if case not in FOREIGN])
+@rows("case", [case for case in REQUESTS["messages_to_grok"].cases() if case not in FOREIGN])
 def test_the_simulated_service_takes_the_body_of_every_vector(case: str) -> None:
     found = REQUESTS["messages_to_grok"].result(REQUESTS["messages_to_grok"].vector(case))
     if "body" in found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from samples import rows
 
 from proxy.providers.p3_grok.search import search_asked
 
@@ -22,7 +22,7 @@ def said(*texts: str) -> list[Any]:
     return [{"role": "user", "content": [{"type": "text", "text": text} for text in texts]}]
 
 
-@pytest.mark.parametrize(("phrase", "search"), EACH)
+@rows("phrase, search", EACH)
 def test_a_phrase_is_words_of_its_own(phrase: str, search: str) -> None:
     for text in (phrase, phrase.upper(), f"please {phrase}, now", f"-{phrase}-", f"é{phrase}ß", f"({phrase})"):
         assert search_asked(said(text)) == search
@@ -31,8 +31,8 @@ def test_a_phrase_is_words_of_its_own(phrase: str, search: str) -> None:
     assert search_asked(said(f"a{phrase} {phrase}")) == search
 
 
-@pytest.mark.parametrize(
-    ("messages", "search"),
+@rows(
+    "messages, search",
     [
         ([], None),
         (said("web search or x search"), "x_search"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
+from samples import rows
 
 from proxy.core.routing import route
 from proxy.providers.p4_opencode.catalog import CATALOG, MODELS, RESERVED, WIRE_PATHS, model_for
@@ -28,7 +28,7 @@ def test_simulator_agrees() -> None:
         assert model.context in (None, other.context), name
 
 
-@pytest.mark.parametrize("name", sorted(RESERVED))
+@rows("name", sorted(RESERVED))
 def test_reserved_names_belong_to_others(name: str) -> None:
     catalogs = [entry.catalog for entry in PROVIDERS]
     bare = route(name, catalogs, alias_provider="p1")
@@ -37,8 +37,8 @@ def test_reserved_names_belong_to_others(name: str) -> None:
     assert qualified is not None and qualified.label == "p4"
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
+@rows(
+    "name, found",
     [
         *((name, "glm-5.2") for name in ("glm-5.2", "opencode-go/glm-5.2")),
         *((name, None) for name in ("opencode-go/opencode-go/glm-5.2", "GLM-5.2", "opencode-go/", "glm")),

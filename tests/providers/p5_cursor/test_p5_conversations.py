@@ -6,11 +6,11 @@ import itertools
 import uuid
 from typing import Any
 
-import pytest
 from core.strategies import json_values
 from cursor_talk import Talk
 from harness import Live
 from hypothesis import given
+from samples import rows
 
 from proxy.core.identity import Owner
 from proxy.providers.p5_cursor.conversations import IDLE_S, MAX_CONVERSATIONS, Conversations, named_conversation
@@ -43,8 +43,8 @@ def test_agents_of_a_session_have_conversations_of_their_own() -> None:
     assert len({made.id(S), made.id(Owner("s", "a")), made.id(Owner("t"))}) == 3
 
 
-@pytest.mark.parametrize(
-    ("metadata", "named"),
+@rows(
+    "metadata, named",
     [
         ({"cursor_chat_id": "1", "cursorChatId": "2"}, "1"),
         ({"cursorChatId": "2", "cursor_resume": "3"}, "2"),

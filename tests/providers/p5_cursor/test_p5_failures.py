@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
+from samples import rows
 
 from proxy.core.sse import dump_json
 from proxy.errors import UpstreamError, headers
@@ -34,7 +34,7 @@ def is_repeated(error: UpstreamError) -> bool:
     return isinstance(decide(error, attempt=0, visible=Visibility.NOTHING, chance=0.0), Retry)
 
 
-@pytest.mark.parametrize("payload", [b"", b"  ", b"{}", b"not json", b"[]", b'{"metadata": {}}', b'{"error": null}'])
+@rows("payload", [b"", b"  ", b"{}", b"not json", b"[]", b'{"metadata": {}}', b'{"error": null}'])
 def test_an_end_without_an_error_is_a_good_one(payload: bytes) -> None:
     assert end_error(payload) is None
 
@@ -52,7 +52,7 @@ CODES = {
 }
 
 
-@pytest.mark.parametrize("code", CODES)
+@rows("code", CODES)
 def test_a_code_is_a_status_and_a_type(code: str) -> None:
     error = end({"code": code, "message": "some words"})
     assert error is not None and not is_repeated(error)
@@ -60,7 +60,7 @@ def test_a_code_is_a_status_and_a_type(code: str) -> None:
     assert error.message.startswith(f"Cursor Run failed: {code}: some words") and error.provider == "p5"
 
 
-@pytest.mark.parametrize(
+@rows(
     "error", [{}, {"code": "internal"}, {"message": "only words"}, {"code": 7, "message": "words"}, "only words", [], 7]
 )
 def test_an_error_that_lacks_code_or_words_is_an_error_all_the_same(error: Any) -> None:
@@ -68,8 +68,8 @@ def test_an_error_that_lacks_code_or_words_is_an_error_all_the_same(error: Any) 
     assert found is not None and found.status == 502 and "unknown" in found.message
 
 
-@pytest.mark.parametrize(
-    ("trailers", "words"),
+@rows(
+    "trailers, words",
     [
         (b"grpc-status: 0\r\ngrpc-message: fine\r\n", None),
         (b"grpc-status:13\ngrpc-message:out%20of%20order\n", "internal: out of order"),
@@ -103,7 +103,7 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize("case", NAMED, ids=str)
+@rows("case", NAMED)
 def test_the_name_of_what_is_wrong_counts_more_than_the_code(case: tuple[str, Any]) -> None:
     status, words = NAMED[case]
     code, name = case
@@ -165,7 +165,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSALS, ids=str)
+@rows("case", REFUSALS)
 def test_a_refusal_before_the_run(case: tuple[int, str]) -> None:
     status, words = case
     body = {"code": "some_code", "message": words} if words else b""
@@ -187,9 +187,7 @@ def test_the_wait_of_a_429_is_kept_and_a_usage_limit_is_not_tried_again() -> Non
     assert not is_repeated(refused(429, {"message": "Update Required"}))
 
 
-@pytest.mark.parametrize(
-    "body", [{"error": "boom"}, {"detail": "boom"}, {"error": {"message": "boom"}}, b"boom"], ids=str
-)
+@rows("body", [{"error": "boom"}, {"detail": "boom"}, {"error": {"message": "boom"}}, b"boom"])
 def test_the_words_of_a_box_on_the_way_are_told_too(body: Any) -> None:
     assert refused(503, body).message == "p5: the service answered with status 503: boom"
 

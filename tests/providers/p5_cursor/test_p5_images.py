@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-import pytest
 from core.strategies import requests
 from hypothesis import given
+from samples import rows
 
 from proxy.providers.p5_cursor.images import selected_images
 
@@ -43,9 +43,7 @@ def test_the_example_of_the_wire_document() -> None:
 A, B, C = (base64.b64encode(name.encode()).decode() for name in "abc")
 
 
-@pytest.mark.parametrize(
-    ("messages", "paths"),
-    [
+@rows("messages, paths", [
         ([said("user", image(A), image(B, "image/jpeg"))], ["a 1.png", "b 2.jpg"]),
         ([said("user", image(A)), said("user", image(B))], ["a 1.png", "b 2.png"]),
         ([said("user", image(A)), said("assistant", {}), said("user", image(B))], ["b 1.png"]),
@@ -67,14 +65,13 @@ A, B, C = (base64.b64encode(name.encode()).decode() for name in "abc")
         ([said("user", {"type": "image"}, 3, None)], []),
         ([3, {"role": "user"}], []),
         (None, []),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_pictures_of_the_last_turn_of_the_user_go_along(messages: Any, paths: list[str]) -> None:
     found = selected_images({"messages": messages})
     assert [f"{one['data'].decode()} {one['path'].removeprefix('claude-image-')}" for one in found] == paths
 
 
-@pytest.mark.parametrize("size", [1, 196_607, 196_608, 196_609, 600_000])
+@rows("size", [1, 196_607, 196_608, 196_609, 600_000])
 def test_large_pictures_come_through_whole(size: int) -> None:
     data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
     text = base64.b64encode(data).decode()

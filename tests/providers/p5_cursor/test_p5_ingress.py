@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from core.openai_bodies import MINIMAL, SURFACES, function_tool, parse
+from samples import rows
 
 from proxy.core.invalid import InvalidRequest
 from proxy.providers.p5_cursor.ingress import INGRESS
@@ -91,7 +92,7 @@ def refusals(surface: str) -> list[tuple[dict[str, Any], bool, str, str | None, 
 ROWS = [(surface, *row) for surface in SURFACES for row in refusals(surface)]
 
 
-@pytest.mark.parametrize(("surface", "members", "session", "param", "code", "words"), ROWS)
+@rows("surface, members, session, param, code, words", ROWS)
 def test_a_body_is_refused(
     surface: str, members: dict[str, Any], session: bool, param: str, code: str | None, words: str
 ) -> None:
@@ -140,9 +141,9 @@ def test_a_body_is_accepted(surface: str) -> None:
         assert parse(surface, "p5", "s", **members).stream
 
 
-@pytest.mark.parametrize("family", [CHAT, RESPONSES])
-@pytest.mark.parametrize(
-    ("headers", "session"),
+@rows("family", [CHAT, RESPONSES])
+@rows(
+    "headers, session",
     [
         ({"x-agent-session-id": ["a"], "session_id": ["k"], "x-client-request-id": ["r"]}, "a"),
         ({"x-agent-session-id": [""], "session_id": ["k"]}, "k"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest, tool_input
 from proxy.providers.p5_cursor.bridge.results import result_messages
@@ -57,8 +58,8 @@ KNOWN = {"os_version": "linux", "workspace_paths": ["/w"], "shell": "/bin/bash"}
 PLACE = {"project_folder": "/w", "process_working_directory": "/w"}
 
 
-@pytest.mark.parametrize(
-    ("messages", "expected"),
+@rows(
+    "messages, expected",
     [
         (sent([HEARTBEAT]), ["3a00"]),
         (sent([CANCEL]), ["22021a00"]),
@@ -185,7 +186,7 @@ def round_trip(messages: list[Said]) -> None:
         assert decode("AgentClientMessage", encode("AgentClientMessage", message)) == message
 
 
-@pytest.mark.parametrize("kind", ARGUMENTS)
+@rows("kind", ARGUMENTS)
 def test_connection_works_but_only_heartbeats_arrive(kind: str) -> None:
     """The service waits for an answer to each exec: there is one, and it can be written."""
     for value in (ARGUMENTS[kind], b"" if isinstance(ARGUMENTS[kind], bytes) else {}):
@@ -201,8 +202,8 @@ def test_connection_works_but_only_heartbeats_arrive(kind: str) -> None:
                     assert returned(request, text, is_error=is_error)[-1] == ("2a040a020803" if ids else "2a020a00")
 
 
-@pytest.mark.parametrize("kind", sorted(EXECS.keys() - {"context"}))
-@pytest.mark.parametrize("number", [0, 3])
+@rows("kind", sorted(EXECS.keys() - {"context"}))
+@rows("number", [0, 3])
 def test_the_simulator_reads_a_denial_as_one_failure_and_one_close(kind: str, number: int) -> None:
     """It has the numbers from the document in another form, so that a misreading on either side shows."""
     arm, places = EXECS[kind]
@@ -227,8 +228,8 @@ def test_the_simulator_reads_a_denial_as_one_failure_and_one_close(kind: str, nu
     assert outcome(arm, answers).text or kind == "read_mcp_resource"
 
 
-@pytest.mark.parametrize(
-    ("kind", "args", "text", "is_error", "expected"),
+@rows(
+    "kind, args, text, is_error, expected",
     [
         ("read", {"path": "/a"}, "1\tone\n2\ttwo", False, Outcome(True, "one\ntwo")),
         ("redacted_read", {"path": "/a"}, "1\tone", False, Outcome(True, "one")),
@@ -271,7 +272,7 @@ def test_a_file_that_is_read_and_written_back_is_the_same(content: str) -> None:
             assert tool_input(request, "/w", {"name": "Write"}) == {"file_path": "/w/a.txt", "content": content}
 
 
-@pytest.mark.parametrize(
+@rows(
     "query",
     [
         *("web_search_request_query", "web_fetch_request_query", "exa_search_request_query"),

@@ -8,6 +8,7 @@ import pytest
 from core.strategies import json_values
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.core.routing import normalise_model, route
 from proxy.errors import RequestError
@@ -86,7 +87,7 @@ def asked(effort: Any, metadata: Any) -> dict[str, Any]:
     return {"output_config": {"effort": effort}, "metadata": metadata}
 
 
-@pytest.mark.parametrize(("name", "effort", "metadata", "model", "parameters", "mode"), ROWS)
+@rows("name, effort, metadata, model, parameters, mode", ROWS)
 def test_a_name_selects_a_model(
     name: str, effort: Any, metadata: Any, model: str, parameters: tuple[tuple[str, str], ...], mode: int
 ) -> None:
@@ -95,7 +96,7 @@ def test_a_name_selects_a_model(
     assert select(normalise_model(name), asked(effort, metadata), ()) == Selection(model, parameters, mode)
 
 
-@pytest.mark.parametrize(
+@rows(
     "name",
     [
         *("cursor:", "Cursor", "CURSOR:gpt-5.5", "cursor: ", " cursor-ask:\n", "gpt-5.2", "auto", "", "cursor:[1m]"),
@@ -116,7 +117,7 @@ def test_an_endless_id_is_refused_with_its_beginning() -> None:
     assert select("cursor:" + "9" * 100, {}, ()).model_id == "9" * 100
 
 
-@pytest.mark.parametrize("model", sorted(SNAPSHOT))
+@rows("model", sorted(SNAPSHOT))
 def test_bare_ids_of_the_service_are_nobody_elses_by_our_prefixes(model: str) -> None:
     others = [entry.catalog for entry in PROVIDERS if entry.label != "p5"]
     for prefix in PREFIXES:
@@ -136,8 +137,8 @@ def test_the_service_may_name_ids_that_the_snapshot_has_not() -> None:
     assert select("cursor:new-fast", {}, ()) == Selection("new", FAST, AGENT)
 
 
-@pytest.mark.parametrize(
-    ("refused", "other"),
+@rows(
+    "refused, other",
     [
         (Selection("claude-opus-4-8", (), PLAN), Selection("claude-opus-4-8-high", (), PLAN)),
         (Selection("claude-4.6-sonnet", (), AGENT), Selection("claude-4.6-sonnet-medium", (), AGENT)),

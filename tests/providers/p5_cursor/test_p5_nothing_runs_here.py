@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from samples import rows
 from source import PACKAGE
 from test_imports import IMPURE, found
 
@@ -19,7 +20,7 @@ PURE = (
 )
 
 
-@pytest.mark.parametrize("name", PURE)
+@rows("name", PURE)
 def test_answers_are_made_without_a_machine(name: str) -> None:
     assert {module for module in found(ROOM / name) if module.split(".")[0] in IMPURE | {"aiohttp"}} == set()
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from core.strategies import requests
 from hypothesis import given
+from samples import rows
 
 from proxy.core.invalid import InvalidRequest
 from proxy.providers.p5_cursor.prompt import check_content, estimate, prompt_tools, render
@@ -94,8 +95,8 @@ def text(words: Any) -> dict[str, Any]:
 BILLING = "x-anthropic-billing-header: cc_version=1"
 
 
-@pytest.mark.parametrize(
-    ("system", "rendered"),
+@rows(
+    "system, rendered",
     [
         ("Be brief.", "<system>\nBe brief.\n</system>"),
         ([text("a"), text("b")], "<system>\na\n\nb\n</system>"),
@@ -194,7 +195,7 @@ BLOCKS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("block", "rendered"), BLOCKS)
+@rows("block, rendered", BLOCKS)
 def test_a_block(block: Any, rendered: str) -> None:
     assert render({"messages": [{"role": "user", "content": [block]}]}) == (
         f"<user>\n{rendered}\n</user>" if rendered else ""
@@ -205,7 +206,7 @@ def test_a_block(block: Any, rendered: str) -> None:
     )
 
 
-@pytest.mark.parametrize("content", ["", [], None, 3, {}, [text("")]])
+@rows("content", ["", [], None, 3, {}, [text("")]])
 def test_a_message_without_content_has_no_section(content: Any) -> None:
     silent = {"role": "user", "content": content}
     messages = [silent, {"role": "system", "content": "S"}]
@@ -216,9 +217,7 @@ def test_a_message_without_content_has_no_section(content: Any) -> None:
             check_content(request)
 
 
-@pytest.mark.parametrize(
-    ("request_", "rendered"),
-    [
+@rows("request_, rendered", [
         ({"tools": [{"name": "B", "description": "d", "input_schema": {"z": 1, "a": "ü"}}]},
          '{"name":"B","description":"d","input_schema":{"z":1,"a":"ü"}}'),
         ({"tools": [{"input_schema": {}, "name": "A"}, {"name": "B", "description": None, "input_schema": None}]},
@@ -232,8 +231,7 @@ def test_a_message_without_content_has_no_section(content: Any) -> None:
         ({"tools": []}, ""),
         ({"tools": None}, ""),
         ({"tools": {"name": "A"}}, ""),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_tools(request_: Any, rendered: str) -> None:
     assert render(request_) == (f"<tools>\n{rendered}\n</tools>" if rendered else "")
     assert len(prompt_tools(request_)) == len(rendered.splitlines())

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.providers.p5_cursor.xml_calls import MAX_ELEMENT, XmlCall, XmlCalls
 
@@ -61,13 +61,13 @@ VECTORS: list[tuple[list[str], str, tuple[str, dict[str, Any]] | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("chunks", "text", "call", "held"), VECTORS)
+@rows("chunks, text, call, held", VECTORS)
 def test_the_vectors_of_20_6(chunks: list[str], text: str, call: tuple[str, dict[str, Any]] | None, held: str) -> None:
     assert read_of(chunks) == (text, XmlCall(*call) if call else None, held)
 
 
-@pytest.mark.parametrize(
-    ("element", "call"),
+@rows(
+    "element, call",
     [
         ("<tool_use name='Read'>{}</tool_use>", ("Read", {})),
         ("<tool_use\nname='Read'\n>\n {}\n</tool_use>", ("Read", {})),
@@ -160,8 +160,8 @@ def padded(size: int) -> str:
     return head + "x" * (size - len(head) - len(tail)) + tail
 
 
-@pytest.mark.parametrize("step", [4096, MAX_ELEMENT * 3])
-@pytest.mark.parametrize(("size", "is_call"), [(MAX_ELEMENT, True), (MAX_ELEMENT + 1, False)])
+@rows("step", [4096, MAX_ELEMENT * 3])
+@rows("size, is_call", [(MAX_ELEMENT, True), (MAX_ELEMENT + 1, False)])
 def test_an_element_over_the_bound_is_text(size: int, is_call: bool, step: int) -> None:
     text = padded(size) + '.<tool_use name="Bash">{}</tool_use>'
     said, call, held = read_of(text[start : start + step] for start in range(0, len(text), step))
@@ -179,8 +179,8 @@ def test_what_is_over_the_bound_is_not_held() -> None:
     assert calls.feed('</tool_use><tool_use name="Bash">{}</tool_use>') == ["</tool_use>", XmlCall("Bash", {})]
 
 
-@pytest.mark.parametrize(
-    ("start", "repeated", "end"),
+@rows(
+    "start, repeated, end",
     [
         ("<tool_use", " a=", ""),
         ("<tool_use ", "a", "></tool_use>"),

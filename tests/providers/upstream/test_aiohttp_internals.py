@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 from aiohttp import WSMsgType, web
 from aiohttp.test_utils import TestServer
+from samples import rows
 from yarl import URL
 
 import proxy
@@ -42,7 +43,7 @@ CALLED = {
 }
 
 
-@pytest.mark.parametrize(("name", "expected"), CALLED.items())
+@rows("name, expected", CALLED.items())
 def test_hooks_take_what_we_give(name: str, expected: tuple[str, ...]) -> None:
     found = tuple(inspect.signature(attrgetter(name)(aiohttp)).parameters)
     assert found == expected, (
@@ -77,7 +78,7 @@ def test_connections_and_bodies_have_what_we_look_at() -> None:
         assert found, f"aiohttp {aiohttp.__version__} changed {owner}: no `{line}` any more"
 
 
-@pytest.mark.parametrize("option", ["response_class", "ws_response_class", "middlewares", "connector_owner"])
+@rows("option", ["response_class", "ws_response_class", "middlewares", "connector_owner"])
 def test_a_session_takes_our_classes(option: str) -> None:
     options = inspect.signature(aiohttp.ClientSession.__init__).parameters
     assert option in options, f"aiohttp {aiohttp.__version__} has no ClientSession({option}=…) any more"
@@ -197,7 +198,7 @@ async def test_a_socket_gives_what_has_arrived_and_never_waits() -> None:
         assert ws.lost
 
 
-@pytest.mark.parametrize("sizes", [(5,), (0, 125), (126, 1, 65_535), (65_536, 70_000, 0)])
+@rows("sizes", [(5,), (0, 125), (126, 1, 65_535), (65_536, 70_000, 0)])
 async def test_a_message_in_fragments_arrives_whole_with_pongs_in_between(sizes: tuple[int, ...]) -> None:
     async def talk(request: web.Request) -> web.WebSocketResponse:
         ws = web.WebSocketResponse(autoping=False, max_msg_size=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.errors import KINDS, RequestError, SignInError, UpstreamError
 from proxy.providers.upstream import retry
@@ -31,8 +32,8 @@ RULE = {
 }
 
 
-@pytest.mark.parametrize("problem", RULE)
-@pytest.mark.parametrize("shown", Visibility)
+@rows("problem", RULE)
+@rows("shown", Visibility)
 def test_the_commit_rule(problem: str, shown: Visibility) -> None:
     def again(attempt: int) -> bool:
         if problem.startswith("empty"):
@@ -53,8 +54,8 @@ def test_what_is_not_the_upstreams_fault_is_not_repeated(error: RequestError | S
     assert decide(error, attempt=0, visible=Visibility.NOTHING, chance=0) == GiveUp()
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "expected"),
+@rows(
+    "retry_after, expected",
     [
         *((wait, Retry(kept)) for wait, kept in ((2.0, 2.0), (0.5, 0.5), (0.0, 0.1), (30.0, 30.0))),
         *((wait, GiveUp()) for wait in (30.1, 3600.0)),
@@ -74,8 +75,8 @@ def test_waits_without_a_name() -> None:
     assert [backoff(attempt, 0.5) for attempt in range(6)] == [1.5, 3.0, 6.0, 12.0, 22.5, 22.5]
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@rows(
+    "value, expected",
     [
         *(("2", 2.0), ("1.5", 1.5), ("0", 0.0), (" 31 ", 31.0)),
         *((value, None) for value in (None, "-1", "soon", "", "nan", "inf", "1e99")),
@@ -93,8 +94,8 @@ def test_a_far_date_is_kept_and_left_to_the_client() -> None:
     assert decide(failed("rate_limit", seconds), attempt=0, visible=Visibility.NOTHING, chance=0) == GiveUp()
 
 
-@pytest.mark.parametrize(
-    ("wait", "message", "told"),
+@rows(
+    "wait, message, told",
     [
         (7200.0, "Slow down.", "Slow down; try again in 2 h 0 min"),
         (31.0, "busy", "busy; try again in 1 min"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.convert.messages_to_messages import MessagesToMessages
@@ -67,7 +68,7 @@ JOINED = [
 ]
 
 
-@pytest.mark.parametrize(("runs", "given_", "expected"), JOINED)
+@rows("runs, given_, expected", JOINED)
 def test_texts_that_stand_together_become_one(runs: TextRuns, given_: list[str], expected: list[str]) -> None:
     assert runs.joined(frames(*given_)) == frames(*expected)
 
@@ -103,7 +104,7 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize(("runs", "given_"), KEPT)
+@rows("runs, given_", KEPT)
 def test_what_says_anything_else_stays_as_it_is(runs: TextRuns, given_: list[str | bytes]) -> None:
     assert runs.joined(frames(*given_)) == frames(*given_)
 

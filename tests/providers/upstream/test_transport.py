@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from samples import rows
 
 import proxy
 from proxy.errors import UpstreamError, headers
@@ -74,8 +75,8 @@ PAGE = [b"\n <!DOCTYPE html>", b"<html>"]
 END = b'data: {"last": true}\n\n'
 
 
-@pytest.mark.parametrize(
-    ("status", "pieces", "outcome"),
+@rows(
+    "status, pieces, outcome",
     [
         *((status, [END], 1) for status in (200, 201, 202)),
         *((status, [], "unexpected answer with status") for status in (204, 302, 304)),
@@ -95,8 +96,8 @@ async def test_what_is_taken_for_an_answer(status: int, pieces: list[bytes], out
     assert caught.value.status == 502
 
 
-@pytest.mark.parametrize("data", [b"5", b"[]", b"null", b'"text"', b"true", b'[{"a": 1}]'])
-@pytest.mark.parametrize("lenient", [False, True])
+@rows("data", [b"5", b"[]", b"null", b'"text"', b"true", b'[{"a": 1}]'])
+@rows("lenient", [False, True])
 async def test_json_that_is_no_object_leaves_a_hole(data: bytes, lenient: bool) -> None:
     pieces = [b'data: {"a": 1}\n\ndata: %s\n\n' % data + END]
     async with answering(pieces, profile=replace(PROFILE, lenient=lenient)) as (transport, request):
@@ -106,8 +107,8 @@ async def test_json_that_is_no_object_leaves_a_hole(data: bytes, lenient: bool) 
             await anext(batches)
 
 
-@pytest.mark.parametrize(
-    ("pieces", "strict", "lenient"),
+@rows(
+    "pieces, strict, lenient",
     [
         ([b'data: {"last": "\xff"}\n\n'], "not JSON", {"last": "\ufffd"}),
         ([END.rstrip()], "ended before its last event", {"last": True}),
@@ -127,7 +128,7 @@ async def test_how_much_a_profile_forgives(pieces: list[bytes], strict: str, len
             assert await anext(transport.stream(request)) == [lenient]
 
 
-@pytest.mark.parametrize(("word", "final"), [("false", True), (" False", True), ("true", False), ("", False)])
+@rows("word, final", [("false", True), (" False", True), ("true", False), ("", False)])
 def test_an_upstream_says_whether_to_ask_again(word: str, final: bool) -> None:
     error = refusal_of(PROFILE, 503, {"x-should-retry": word}, b"", now=0.0)
     assert error.final is final
@@ -189,8 +190,8 @@ def test_no_error_is_changed_once_it_was_made() -> None:
     assert found_by(changed_errors, CHANGED) == {}
 
 
-@pytest.mark.parametrize(
-    ("error", "message", "after"),
+@rows(
+    "error, message, after",
     [
         (UpstreamError("x", kind="overloaded"), "x", 2.0),
         (UpstreamError("x", kind="usage_limit", retry_after=9.0), "x", 9.0),

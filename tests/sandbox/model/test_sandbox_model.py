@@ -239,8 +239,8 @@ async def test_the_same_question_gives_the_same_words(client: Client) -> None:
     assert replies[0].final["id"] != replies[1].final["id"]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "found"),
+@rows(
+    "prompt, found",
     [
         ("Use Bash: ls", [Wish("Bash", "ls")]),
         ("use mcp__a-b__c: 1", [Wish("mcp__a-b__c", "1")]),

@@ -211,7 +211,7 @@ async def test_rows_over_http(ask: Clients, broken: dict[str, dict[int, Broken]]
                 assert reply.json["error"]["message"].endswith(refused.message), (body, reply.data)
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@rows("wire", WIRES)
 def test_junk_is_refused_or_served_but_never_a_crash(wire: str) -> None:
     """Anywhere; in a sample of the suite, of places alike in the bodies of a wire in one."""
     table = {"p1": BODY, "p3": GROK_BODY, "messages": MESSAGES}.get(wire, CHAT)

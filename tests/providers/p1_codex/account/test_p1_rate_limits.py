@@ -11,6 +11,7 @@ from core.strategies import json_objects, json_values
 from harness import Live, Notes, ask
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.core.allowances.rate_limits import Credits, RateLimitStatus, Window
 from proxy.errors import UpstreamError
@@ -46,8 +47,8 @@ def status(*windows: Window, limit: str = "codex") -> RateLimitStatus:
     return RateLimitStatus({limit: windows})
 
 
-@pytest.mark.parametrize(
-    ("headers", "expected"),
+@rows(
+    "headers, expected",
     [
         (
             {**FIVE_HOURS, **WEEK, **CREDITS},
@@ -81,8 +82,8 @@ EVENT = {
 FOX_EVENT = status(Window(1), limit="codex-fox")
 
 
-@pytest.mark.parametrize(
-    ("event", "expected"),
+@rows(
+    "event, expected",
     [
         (EVENT, RateLimitStatus({"codex": (Window(16, 300, NOW + 600),)}, SOME, "plus")),
         ({"metered_limit_name": "codex_fox", "rate_limits": {"primary": {"used_percent": 1}}}, FOX_EVENT),
@@ -191,8 +192,8 @@ FOX = heads("codex-fox", "primary", 100, reset_after_seconds=9999)
 FULL_WEEK = heads("codex", "secondary", 100, window_minutes=10_080, reset_after_seconds=300_000)
 
 
-@pytest.mark.parametrize(
-    ("headers", "retry_after", "wait"),
+@rows(
+    "headers, retry_after, wait",
     [
         ({**FIVE_HOURS, **FULL_WEEK}, 3600, 300_000),
         ({**FIVE_HOURS, **FULL_WEEK}, None, 300_000),

@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from samples import rows
 
 from proxy.auth.pkce import challenge_of, new_pkce
 from proxy.errors import SignInError
@@ -69,8 +70,8 @@ STORED = {"access": "new", "refresh": "r2", "expires": NOW_MS + 3_600_000}
 A_AND_B = {"chatgpt_account_id": "A", "https://api.openai.com/auth": {"chatgpt_account_id": "B"}}
 
 
-@pytest.mark.parametrize(
-    ("id_token", "access", "account"),
+@rows(
+    "id_token, access, account",
     [
         (jwt(A_AND_B), jwt({"chatgpt_account_id": "C"}), "A"),
         (jwt({"email": "x"}), jwt({"chatgpt_account_id": "C"}), "C"),

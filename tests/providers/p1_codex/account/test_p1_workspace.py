@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, configured, with_live
+from samples import rows
 
 from proxy.providers.p1_codex.account.workspace import OVERRIDE_HEADER, Workspace, workspace_of
 from proxy.settings import UnfitValue
@@ -20,8 +21,8 @@ def answer(**members: Any) -> dict[str, Any]:
     return {"accounts": [{"id": "other"}, "x", {"id": "acct", **members}]}
 
 
-@pytest.mark.parametrize(
-    ("members", "expected"),
+@rows(
+    "members, expected",
     [
         ({}, Workspace()),
         ({"workspace_backend_origin": "NO_CONSTRAINT", "account_routing_override": "NO_CONSTRAINT"}, Workspace()),
@@ -38,7 +39,7 @@ def test_what_is_believed(members: dict[str, Any], expected: Workspace) -> None:
 ORIGINS = ("http://eu.host", "https://a:b@eu.host", "https://eu.host/path", "http://127.0.0.1:1", "eu.host", "ftp://h")
 
 
-@pytest.mark.parametrize(
+@rows(
     "strange",
     [
         *(answer(workspace_backend_origin=origin) for origin in ORIGINS),

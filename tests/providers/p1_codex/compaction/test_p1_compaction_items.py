@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.core.compaction import SYSTEM_MARKER, TASK_MARKER, TEXT_ONLY_MARKER, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
@@ -65,8 +66,8 @@ def test_the_request_leaves_out_the_words_about_the_summary() -> None:
     assert before == BOUNDARY
 
 
-@pytest.mark.parametrize(
-    ("conversation", "left"),
+@rows(
+    "conversation, left",
     [
         ([U1, text("user", INSTRUCTION)], [U1]),
         ([U1, text("user", f"{TASK_MARKER} this conversation.")], [U1]),
@@ -86,8 +87,8 @@ def test_pictures_beside_the_instruction_stay() -> None:
     assert compaction_body(body(asked))["input"] == [{**U2, "content": [picture]}, TRIGGER]
 
 
-@pytest.mark.parametrize("lite", [True, False])
-@pytest.mark.parametrize("system", [None, SYSTEM_MARKER])
+@rows("lite", [True, False])
+@rows("system", [None, SYSTEM_MARKER])
 def test_what_is_recognised_is_also_taken_out(lite: bool, system: str | None) -> None:
     """Recognising looks at the client's request, taking out at the translated one."""
     asked = INSTRUCTION if system is None else f"{TASK_MARKER} this conversation."
@@ -107,8 +108,8 @@ def made(item: Any, event: str = "done") -> dict[str, Any]:
     return {"type": f"response.output_item.{event}", "item": item}
 
 
-@pytest.mark.parametrize(
-    ("event", "content"),
+@rows(
+    "event, content",
     [
         (made({"id": "c", **COMPACTED}), "E"),
         (made(COMPACTED, "added"), None),
@@ -146,8 +147,8 @@ def test_a_cut_keeps_the_pictures_and_never_half_a_character() -> None:
 IMAGE = {"type": "input_image", "image_url": "https://e.example/x.png"}
 
 
-@pytest.mark.parametrize(
-    ("parts", "tokens"),
+@rows(
+    "parts, tokens",
     [([""], 1), (["abcd"], 1), (["abcde"], 2), (["a", "b"], 2), (["日本"], 2), ([], 1), ([IMAGE, "a"], 2001)],
 )
 def test_the_measure_of_a_message(parts: list[Any], tokens: int) -> None:
@@ -184,8 +185,8 @@ def test_envelope_and_conversation_are_the_input(items: list[Item]) -> None:
 # -- the anchor
 
 
-@pytest.mark.parametrize(
-    ("answer", "summary"),
+@rows(
+    "answer, summary",
     [
         (f"<analysis>a <summary> hides</analysis>\n<summary>\n{SUMMARY}\n</summary>", SUMMARY),
         (f"<summary>{SUMMARY}</summary> and more", SUMMARY),
@@ -217,8 +218,8 @@ def test_beginnings_without_an_end_cost_nothing(tag: str) -> None:
     assert time.process_time() - started < 1
 
 
-@pytest.mark.parametrize(
-    ("first", "reason"),
+@rows(
+    "first, reason",
     [
         (text("user", f"Continued from before. {SUMMARY} Go on."), None),
         (text("user", "reminder", SUMMARY), None),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from samples import examples
+from samples import examples, rows
 
 from proxy.core import sizes
 from proxy.core.identity import Owner
@@ -61,8 +61,8 @@ def test_nothing_is_replayed_before_the_summary_is_confirmed(anchors: Compaction
     assert anchors.confirm(MAIN, attempt, SUMMARY, 0) is None and isinstance(replay(anchors), Replayed)
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
+@rows(
+    "changes, reason",
     [
         ({"model": "gpt-5.5"}, "other_model"),
         ({"items": [said("else"), *AFTER[1:]]}, "summary_missing"),

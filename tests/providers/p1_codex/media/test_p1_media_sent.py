@@ -8,9 +8,9 @@ import hashlib
 import json
 from typing import Any
 
-import pytest
 from harness import until, with_live
 from media_world import FIELDS, PNG, WAV, World, edit, recording
+from samples import rows
 
 from proxy.core.media.pieces import BLOCK, Pieces
 from proxy.core.media.requests import ImageRequest, InputImage
@@ -86,7 +86,7 @@ async def test_a_prompt_of_any_length_lets_others_work() -> None:
     assert json.loads(body) == {"prompt": prompt, "size": "auto"} and turns >= 7
 
 
-@pytest.mark.parametrize("base", ["https://h/backend-api/codex", "https://h/x/", "https://h", "https://h//"])
+@rows("base", ["https://h/backend-api/codex", "https://h/x/", "https://h", "https://h//"])
 def test_addresses(base: str) -> None:
     codex = CodexSettings(images_base_url=base, transcriptions_base_url=base)
     root = base.rstrip("/")

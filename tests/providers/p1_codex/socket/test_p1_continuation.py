@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.core.identity import Owner
 from proxy.core.long_json import in_order
@@ -55,8 +56,8 @@ def after_a_turn(
 SAME = call('{"a":2,"b":1}')
 
 
-@pytest.mark.parametrize(
-    ("items", "members", "now", "reason"),
+@rows(
+    "items, members, now, reason",
     [
         ([U1, SAME, OUTPUT], {}, 0.0, None),
         ([U1, call('{"b": 1, "a":2}', id="fc_1", status="completed"), OUTPUT], {}, 0.0, None),
@@ -110,8 +111,8 @@ def test_a_state_is_used_once() -> None:
     assert [plan.reason for plan in plans] == [None, "superseded_turn"]
 
 
-@pytest.mark.parametrize(
-    ("items", "now", "aside"),
+@rows(
+    "items, now, aside",
     [
         ([OUTPUT], 0.0, True),
         ([U1], 1800.0, True),

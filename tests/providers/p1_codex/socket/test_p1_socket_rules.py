@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import WSCloseCode, WSMessage, WSMsgType
 from aiohttp.http import WebSocketError
+from samples import rows
 
 from proxy.core.identity import Owner
 from proxy.errors import PROTOCOL_ERROR
@@ -223,8 +224,8 @@ BODY = {"model": "gpt-5.5", "stream": True, "store": False, "input": ["I1", "I2"
 MARKED = {**BODY, "client_metadata": {"lane": "lite"}}
 
 
-@pytest.mark.parametrize("large", [False, True])
-@pytest.mark.parametrize("body", [BODY, MARKED])
+@rows("large", [False, True])
+@rows("body", [BODY, MARKED])
 def test_both_transports_say_the_same(body: dict[str, Any], large: bool) -> None:
     """But the lane, which HTTP tells in a header."""
     shared = frames.SharedBody(body, large=large)
@@ -236,7 +237,7 @@ def test_both_transports_say_the_same(body: dict[str, Any], large: bool) -> None
     assert BODY["input"] == ["I1", "I2"]
 
 
-@pytest.mark.parametrize("code", frames.FAULTS)
+@rows("code", frames.FAULTS)
 def test_every_fault_is_an_error_in_words(code: str) -> None:
     error = frames.fault_error(code, seconds=1.5)
     assert error.kind == "transport" and error.code == (PROTOCOL_ERROR if frames.FAULTS[code].unreadable else code)
@@ -247,8 +248,8 @@ def test_every_fault_is_an_error_in_words(code: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
+@rows(
+    "kind, expected",
     [
         *(("response.created", True), ("error", True), ("keepalive", False), (7, False), (None, False)),
         *(("codex.rate_limits", False), ("codex.response.metadata", False)),
@@ -258,8 +259,8 @@ def test_only_the_answer_is_progress(kind: Any, expected: bool) -> None:
     assert frames.is_progress({"type": kind} if kind else {}) == expected
 
 
-@pytest.mark.parametrize(
-    ("event", "expected"),
+@rows(
+    "event, expected",
     [
         ({"type": "response.completed", "response": {"id": "r"}}, True),
         ({"type": "response.completed", "error": None, "response": {"status": "completed", "error": None}}, True),
@@ -274,8 +275,8 @@ def test_only_one_end_is_complete(event: dict[str, Any], expected: bool) -> None
     assert is_complete(event) == expected
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "end"),
+@rows(
+    "kind, data, end",
     [
         (WSMsgType.CLOSE, 1000, CLOSED),
         (WSMsgType.CLOSED, None, CLOSED),
@@ -289,7 +290,7 @@ def test_ends_have_names(kind: WSMsgType, data: Any, end: str) -> None:
     assert _end_of(WSMessage(kind, data, None)) == end
 
 
-@pytest.mark.parametrize(("scheme", "expected"), [("https", "wss"), ("http", "ws"), ("wss", "wss"), ("ws", "ws")])
+@rows("scheme, expected", [("https", "wss"), ("http", "ws"), ("wss", "wss"), ("ws", "ws")])
 def test_the_upgrade_has_an_address_of_its_own(scheme: str, expected: str) -> None:
     assert socket_url(f"{scheme}://127.0.0.1:1/x") == f"{expected}://127.0.0.1:1/x"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from processes import Child
+from samples import rows
 
 from proxy.errors import ProxyError
 from proxy.providers.p2_kimi.account import device
@@ -78,8 +79,8 @@ async def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (newer["User-Agent"], newer["X-Msh-Version"]) == ("KimiCLI/1.52.0", "1.52.0")
 
 
-@pytest.mark.parametrize(
-    ("user_agent", "client"),
+@rows(
+    "user_agent, client",
     [
         ("KimiCLI/1.52.0", ("kimi_cli", "1.52.0")),
         ("kimi-code-cli/2.1.0 (linux)", ("kimi_code_cli", "2.1.0")),
@@ -90,8 +91,8 @@ def test_version_goes_with_the_user_agent(user_agent: str, client: tuple[str, st
     assert device.client_of(user_agent) == client
 
 
-@pytest.mark.parametrize(
-    ("system", "release", "version", "machine", "os_version", "model"),
+@rows(
+    "system, release, version, machine, os_version, model",
     [
         ("Linux", "6.8.0", "#1 SMP", "x86_64", "6.8.0", "Linux 6.8.0 x64"),
         ("Linux", "6.8.0", "#1 SMP", "aarch64", "6.8.0", "Linux 6.8.0 arm64"),
@@ -107,6 +108,6 @@ def test_device_model(system: str, release: str, version: str, machine: str, os_
     assert platform.system() in device.this_model()
 
 
-@pytest.mark.parametrize(("text", "shown"), [("a\r\nb", "ab"), ("  ~ ", "~"), ("", "unknown"), ("é", "unknown")])
+@rows("text, shown", [("a\r\nb", "ab"), ("  ~ ", "~"), ("", "unknown"), ("é", "unknown")])
 def test_header_text(text: str, shown: str) -> None:
     assert device.header_text(text) == shown

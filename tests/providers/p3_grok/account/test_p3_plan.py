@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 from harness import Live, ask, configured
+from samples import rows
 
 from proxy.loading import load
 from proxy.providers.accounts.usage_report import closing_after
@@ -65,8 +66,8 @@ async def test_requests_are_refused_with_it(live: Live) -> None:
     assert (live.sandbox.p3.total_requests, live.sandbox.p3.refreshes) == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("plan", "why"),
+@rows(
+    "plan, why",
     [
         *(({"allow_access": odd, "gate_message": "x"}, "") for odd in (True, None, 0, "false")),
         ({}, ""),

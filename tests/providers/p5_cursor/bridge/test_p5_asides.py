@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from samples import rows
 
 from proxy.providers.p5_cursor.bridge.asides import is_an_aside
 
@@ -15,8 +15,8 @@ def says(role: str, *texts: str) -> dict[str, Any]:
     return {"role": role, "content": [{"type": "text", "text": text} for text in texts]}
 
 
-@pytest.mark.parametrize(
-    ("messages", "expected"),
+@rows(
+    "messages, expected",
     [
         ([says("user", "Q", SIDE, "what is this?")], True),
         ([says("user", "Q"), says("assistant", "A"), says("user", SIDE), says("system", "# Environment")], True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from samples import rows
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest, tool_input, tool_of
 
@@ -25,8 +25,8 @@ def declared(*names: str) -> dict[str, Any]:
     return {"name": "T", "input_schema": {"type": "object", "properties": {name: {} for name in names}}}
 
 
-@pytest.mark.parametrize(
-    ("message", "request_"),
+@rows(
+    "message, request_",
     [
         ({"exec_id": "e1", "read_args": {"path": "/a"}}, ExecRequest(0, "e1", "read_args", {"path": "/a"})),
         ({"id": 3, "shell_args": {}, "span_context": {"trace_id": "t"}}, ExecRequest(3, "", "shell_args", {})),
@@ -39,8 +39,8 @@ def test_what_an_exec_asks(message: dict[str, Any], request_: ExecRequest) -> No
     assert ExecRequest.of(message) == request_
 
 
-@pytest.mark.parametrize(
-    ("kind", "tool"),
+@rows(
+    "kind, tool",
     [
         ("read_args", "Read"),
         ("redacted_read_args", "Read"),
@@ -61,8 +61,8 @@ def test_each_tool_is_judged_by_itself(kind: str, tool: str | None) -> None:
     assert tool_of(request, {name.lower(): row for name, row in TOOLS.items()}) is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "args", "expected"),
+@rows(
+    "kind, args, expected",
     [
         ("read_args", {"path": "/a"}, {"file_path": "/a"}),
         ("redacted_read_args", {"path": "/a"}, {"file_path": "/a"}),
@@ -114,8 +114,8 @@ WRITE = ExecRequest(1, "", "write_args", {"path": "/a", "file_text": "x"})
 BASH = ExecRequest(1, "", "shell_args", {"command": "ls"})
 
 
-@pytest.mark.parametrize(
-    ("request_", "tool", "expected"),
+@rows(
+    "request_, tool, expected",
     [
         (BASH, declared("command"), {"command": "ls"}),
         (BASH, declared("command", "timeout"), {"command": "ls", "timeout": 30000}),
@@ -153,8 +153,8 @@ NULLABLE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("range_", "expected"),
+@rows(
+    "range_, expected",
     [
         ({"offset": 0, "limit": 1}, {"offset": 0, "limit": 1}),
         ({"offset": -3}, {}),
@@ -168,8 +168,8 @@ def test_a_range_that_the_schema_refuses_is_not_asked_for(range_: dict[str, int]
     assert tool_input(request, "/w", tool) == {"file_path": "/a", **expected}
 
 
-@pytest.mark.parametrize(
-    ("required", "expected"),
+@rows(
+    "required, expected",
     [
         (["file_path", "offset", "limit"], {"file_path": "/a", "offset": None, "limit": None}),
         (["file_path", "limit"], {"file_path": "/a", "limit": None}),

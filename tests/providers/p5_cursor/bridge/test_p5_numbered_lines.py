@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from itertools import product
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.providers.p5_cursor.bridge.numbered_lines import USUAL_LINES, FileText, file_text, is_reminder
 
@@ -63,8 +63,8 @@ CONTENTS = [
 ]
 
 
-@pytest.mark.parametrize("content", CONTENTS)
-@pytest.mark.parametrize("number", [arrows, tabs])
+@rows("content", CONTENTS)
+@rows("number", [arrows, tabs])
 def test_line_numbers_written_into_user_files(content: str, number: Callable[[str, int], str]) -> None:
     for offset, first in ((None, 1), (1, 1), (10, 10), (10, 1), (0, 0), (0, 1), (999_998, 999_998)):
         for before, after in product(("", AGE), ("", RISK, RISK + RISK, "\n<system-reminder>a</system-reminder>")):
@@ -91,8 +91,8 @@ def test_what_comes_out_is_the_text_or_its_lines_without_numbers(text: str) -> N
     assert found == text or found.rstrip() == stripped.rstrip()
 
 
-@pytest.mark.parametrize("offset", [None, 1, 5, 0])
-@pytest.mark.parametrize(
+@rows("offset", [None, 1, 5, 0])
+@rows(
     "text",
     [
         "1→one\n3→x",
@@ -121,7 +121,7 @@ def test_a_text_in_another_form_is_passed_on(text: str, offset: int | None) -> N
     assert file_text(text, offset) == FileText(text)
 
 
-@pytest.mark.parametrize("notice", [EMPTY, SHORT, f"\n{EMPTY}\n", EMPTY + RISK])
+@rows("notice", [EMPTY, SHORT, f"\n{EMPTY}\n", EMPTY + RISK])
 def test_a_notice_alone_is_no_content(notice: str) -> None:
     assert file_text(notice) == FileText("")
 
@@ -130,8 +130,8 @@ def test_another_reminder_does_not_say_that_a_file_is_empty() -> None:
     assert file_text("<system-reminder>Shown elsewhere.</system-reminder>") == FileText("", truncated=True)
 
 
-@pytest.mark.parametrize(
-    ("text", "content"),
+@rows(
+    "text, content",
     [
         # `cat -n` and clients that cut blanks around a text
         ("     1\tone\n     2\ttwo\n", "one\ntwo\n"),
@@ -146,8 +146,8 @@ def test_forms_beside_claude_code_s(text: str, content: str) -> None:
     assert file_text(text) == FileText(content)
 
 
-@pytest.mark.parametrize("content", ["\tx", "all:\n\tmake\n", "package a\n\n\tb\n1:x\n", "\t1\ta\n\n"])
-@pytest.mark.parametrize("first", [1, 40])
+@rows("content", ["\tx", "all:\n\tmake\n", "package a\n\n\tb\n1:x\n", "\t1\ta\n\n"])
+@rows("first", [1, 40])
 def test_a_file_with_tabs_in_the_newest_form(content: str, first: int) -> None:
     """Claude Code 2.1.330 has a colon behind the numbers where a line begins with a tab, if a switch of its is on."""
     numbered = "\n".join(f"{number}:{line}" for number, line in enumerate(content.split("\n"), first))
@@ -162,7 +162,7 @@ def test_an_offset_from_the_end_says_no_number() -> None:
     assert file_text("7→a\n9→b", -2) == FileText("7→a\n9→b")
 
 
-@pytest.mark.parametrize(
+@rows(
     "notice",
     [
         "\n\n<system-reminder>The file was truncated to the first 2000 lines.</system-reminder>\n",
@@ -210,8 +210,8 @@ def test_a_text_without_numbers_may_say_it_too() -> None:
         assert file_text(text) == FileText(text)
 
 
-@pytest.mark.parametrize(
-    ("count", "limit", "truncated"),
+@rows(
+    "count, limit, truncated",
     [
         (USUAL_LINES, None, True),
         (USUAL_LINES - 1, None, False),
@@ -226,8 +226,8 @@ def test_as_many_lines_as_the_client_gives_at_most_may_not_be_all(
     assert file_text(tabs(content), None, limit) == FileText(content, truncated)
 
 
-@pytest.mark.parametrize(
-    ("line", "truncated"),
+@rows(
+    "line, truncated",
     [
         ("x" * 2000, True),
         ("x" * 2000 + "... [truncated]", True),
@@ -240,8 +240,8 @@ def test_lines_that_older_versions_cut(line: str, truncated: bool) -> None:
     assert file_text(arrows(f"a\n{line}\nb")) == FileText(f"a\n{line}\nb", truncated)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@rows(
+    "text, expected",
     [
         ("", True),
         (" \n", True),
@@ -257,7 +257,7 @@ def test_what_is_not_the_user_s(text: str, expected: bool) -> None:
     assert is_reminder(text) is expected
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "<system-reminder>" * 60_000,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from samples import rows
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
 from proxy.providers.p5_cursor.bridge.result_text import result_text
@@ -31,8 +32,8 @@ def sent(request: ExecRequest, block: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("content", "text"),
+@rows(
+    "content, text",
     [
         ("as it is\n", "as it is\n"),
         ([{"type": "text", "text": "a"}, {"type": "image", "source": {}}], "a\n[image result omitted]"),
@@ -65,8 +66,8 @@ def failure(error: str) -> list[dict[str, Any]]:
 NUMBERED = "     1→one\n     2→two\n\n<system-reminder>x</system-reminder>"
 
 
-@pytest.mark.parametrize(
-    ("args", "block", "expected"),
+@rows(
+    "args, block, expected",
     [
         ({}, result(NUMBERED), success("one\ntwo")),
         ({}, result("1→one\n3→x"), success("1→one\n3→x")),
@@ -119,8 +120,8 @@ PLAIN: dict[str, Any] = {"name": "Read", "input_schema": {"properties": {"path":
 HALF: dict[str, Any] = {"name": "Read", "input_schema": {"properties": {"file_path": {}, "offset": {}}}}
 
 
-@pytest.mark.parametrize(
-    ("tool", "args", "text", "expected"),
+@rows(
+    "tool, args, text, expected",
     [
         (PLAIN, {"offset": 5, "limit": 1}, "one\ntwo", success("one\ntwo")),
         (PLAIN, {"offset": 5}, "1\tone\n2\ttwo", success("one\ntwo")),
@@ -143,8 +144,8 @@ def write(**args: Any) -> ExecRequest:
     return ExecRequest(2, "e2", "write_args", {"path": "/w/b.txt", **args})
 
 
-@pytest.mark.parametrize(
-    ("args", "expected"),
+@rows(
+    "args, expected",
     [
         ({"file_text": "x\ny"}, {"lines_created": 2, "file_size": 3}),
         (
@@ -245,8 +246,8 @@ CALL = says("assistant", {"type": "tool_use", "id": ID, "name": "Read", "input":
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 
 
-@pytest.mark.parametrize(
-    ("messages", "content"),
+@rows(
+    "messages, content",
     [
         ([says("user", "Q"), CALL, says("user", result("a"))], "a"),
         ([says("user", result("old")), CALL, says("user", result("new"))], "new"),
@@ -268,8 +269,8 @@ def test_the_newest_result_of_a_call_is_found(messages: Any, content: str | None
     assert (found and found["content"]) == content
 
 
-@pytest.mark.parametrize(
-    ("messages", "expected"),
+@rows(
+    "messages, expected",
     [
         ([CALL, says("user", result())], False),
         ([says("user", "Q"), CALL, says("user", result())], False),
@@ -314,8 +315,8 @@ def reads(number: int, content: Any, *, name: str = "Read", is_error: bool = Fal
     return [says("assistant", call), says("user", result(content, call_id, is_error=is_error))]
 
 
-@pytest.mark.parametrize(
-    ("before", "asked", "expected"),
+@rows(
+    "before, asked, expected",
     [
         (reads(5, "1\told"), {}, success("old")),
         ([*reads(5, "1\told"), *reads(6, "1\tnew"), *reads(7, UNCHANGED)], {}, success("new")),
@@ -349,8 +350,8 @@ PARTIAL = "[Truncated: PARTIAL view — /w/a.txt: showing lines 1-2 of 3501 tota
 READ_CALL, READ_RESULT = reads(1, "1\tone\n2\ttwo")
 
 
-@pytest.mark.parametrize(
-    ("messages", "truncated"),
+@rows(
+    "messages, truncated",
     [
         ([READ_CALL, READ_RESULT, says("system", PARTIAL)], True),
         ([READ_CALL, READ_RESULT, says("system", words(f"# Environment\n\n{PARTIAL}\nMore."))], True),

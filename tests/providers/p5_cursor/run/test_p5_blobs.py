@@ -6,7 +6,7 @@ import json
 from hashlib import sha256
 from typing import Any
 
-import pytest
+from samples import rows
 
 from proxy.providers.p5_cursor.run.blobs import (
     MAX_BLOB_BYTES,
@@ -30,8 +30,8 @@ def get(blobs: Blobs, blob_id: bytes) -> Any:
     return blobs.answer({"get_blob_args": {"blob_id": blob_id}})["kv_client_message"]["get_blob_result"]
 
 
-@pytest.mark.parametrize(
-    ("message", "answer"),
+@rows(
+    "message, answer",
     [
         ({"set_blob_args": {"blob_id": b"\1\2", "blob_data": b"{}"}}, {"set_blob_result": {}}),
         ({"id": 1, "set_blob_args": {"blob_id": b"\1\2", "blob_data": b"{}"}}, {"id": 1, "set_blob_result": {}}),
@@ -95,8 +95,8 @@ def said(content: Any, role: str = "assistant") -> bytes:
     return json.dumps({"role": role, "content": content}, separators=(",", ":")).encode()
 
 
-@pytest.mark.parametrize(
-    ("stored", "text"),
+@rows(
+    "stored, text",
     [
         ([said("Hi")], "Hi"),
         ([said([{"type": "text", "text": "Hi "}, {"type": "text", "text": "you"}])], "Hi you"),

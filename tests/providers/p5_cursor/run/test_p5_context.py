@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from samples import rows
 
 from proxy.providers.p5_cursor.run.context import MAX_PATH, request_context, workspace_of
 
@@ -25,8 +25,8 @@ def system(text: Any) -> dict[str, Any]:
     return {"role": "system", "content": text}
 
 
-@pytest.mark.parametrize(
-    ("request_", "expected"),
+@rows(
+    "request_, expected",
     [
         ({"system": ENVIRONMENT}, FOUND),
         ({"system": OLDER}, FOUND),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from samples import rows
 
 from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest
 from proxy.providers.p5_cursor.run.replies import (
@@ -128,8 +129,8 @@ DENIALS: list[tuple[str, dict[str, Any], list[dict[str, Any]], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("number", "exec_id"), [(0, "e1"), (6, "e6"), (8, "")])
-@pytest.mark.parametrize(("kind", "args", "results", "member"), DENIALS)
+@rows("number, exec_id", [(0, "e1"), (6, "e6"), (8, "")])
+@rows("kind, args, results, member", DENIALS)
 def test_every_denial_is_one_result_and_one_close(
     kind: str, args: dict[str, Any], results: Messages, member: str, number: int, exec_id: str
 ) -> None:
@@ -141,14 +142,14 @@ def test_every_denial_is_one_result_and_one_close(
     assert found == results
 
 
-@pytest.mark.parametrize("kind", sorted({row[0] for row in DENIALS}))
+@rows("kind", sorted({row[0] for row in DENIALS}))
 def test_a_denial_without_arguments_is_still_an_answer(kind: str) -> None:
     results_of(denial(ExecRequest(1, "e1", kind, {}), (), ""), 1, "e1")
 
 
-@pytest.mark.parametrize(("kind", "args"), [(row[0], row[1]) for row in DENIALS if row[3]])
-@pytest.mark.parametrize(
-    ("bridged", "offered", "not_offered"),
+@rows("kind, args", [(row[0], row[1]) for row in DENIALS if row[3]])
+@rows(
+    "bridged, offered, not_offered",
     [
         (("Read",), ["the read tool"], ["shell tool", "write tool"]),
         (("Read", "Write"), ["the read tool or the write tool"], ["shell tool"]),
@@ -165,7 +166,7 @@ def test_the_words_say_what_is_available(
     assert not any(words in said for words in not_offered)
 
 
-@pytest.mark.parametrize("kind", [row[0] for row in DENIALS if row[3]])
+@rows("kind", [row[0] for row in DENIALS if row[3]])
 def test_what_no_tool_does_may_be_done_by_the_shell_tool(kind: str) -> None:
     said = str(denial(ExecRequest(1, "", kind, {}), ("Read", "Write", "Bash"), "/w"))
     is_full = kind in TOOL_OF_KIND
@@ -269,8 +270,8 @@ QUERIES: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("query", "value", "response"), QUERIES)
-@pytest.mark.parametrize("number", [9, 0])
+@rows("query, value, response", QUERIES)
+@rows("number", [9, 0])
 def test_queries_are_answered_by_the_table(query: str, value: Any, response: dict[str, Any], number: int) -> None:
     answer = query_answer(numbered(number, {query: value}))
     said = {words for name in ("reason",) if (words := words_in(answer := _copied(answer), name))}
@@ -287,8 +288,8 @@ def test_an_unknown_query_is_answered_and_not_approved(query: dict[str, Any]) ->
     assert query_answer(query) == {"interaction_response": {"id": 12}}
 
 
-@pytest.mark.parametrize(
-    ("query", "plan"),
+@rows(
+    "query, plan",
     [
         ({"id": 7, "create_plan_request_query": {"args": {"plan": "1. a", "name": "n"}}}, "1. a"),
         ({"id": 7, "create_plan_request_query": {"args": {}}}, ""),

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from checks import check_message_stream
 from harness import tool
-from samples import Extent, examples
+from samples import Extent, examples, rows
 
 from proxy.core.messages import Event, Fold, MessageStream
 from proxy.core.reducer import BadAnswer
@@ -205,7 +205,7 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
     return bytes(found)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@rows("seed", range(6))
 async def test_whatever_is_damaged_comes_out_legal_or_as_an_error(seed: int) -> None:
     """Nothing fails but as an error for the client, and what is answered is what was asked."""
     chance = random.Random(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
+from samples import rows
 
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.run.watch import RunWatch, Verdict
@@ -103,7 +103,7 @@ STORIES: dict[str, tuple[list[Step], float, Verdict]] = {
 }
 
 
-@pytest.mark.parametrize("story", STORIES)
+@rows("story", STORIES)
 def test_the_next_moment_that_means_something(story: str) -> None:
     steps, moment, verdict = STORIES[story]
     watch = RunWatch(TIMERS, 0)

@@ -12,6 +12,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import rows
 
 from proxy.core.sizes import MAX_RATIO, UNPACKED_BYTES
 from proxy.providers.p5_cursor.wire.envelopes import (
@@ -33,8 +34,8 @@ FAILED = b'{"error":{"code":"resource_exhausted","message":"Error"}}'
 TRAILER = b"grpc-status: 0\r\n"
 
 
-@pytest.mark.parametrize(
-    ("payload", "flags", "written"),
+@rows(
+    "payload, flags, written",
     [
         ("616263", 0, "0000000003616263"),
         ("78797a", 1, "010000000378797a"),
@@ -115,7 +116,7 @@ def envelopes_in(pieces: Iterable[bytes]) -> tuple[list[Envelope | None], bool]:
     return found, decoder.pending
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@rows("name", STREAMS)
 def test_envelopes_are_the_same_in_any_pieces(name: str) -> None:
     stream, expected = STREAMS[name]
     cuts = [[stream], [stream[at : at + 1] for at in range(len(stream))]]

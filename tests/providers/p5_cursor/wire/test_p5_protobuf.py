@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import rows
 
 from proxy.providers.p5_cursor.wire.protobuf import WireError, decode, encode, members
 from proxy.providers.p5_cursor.wire.scalars import varint
@@ -23,7 +24,7 @@ VECTORS = {
 }
 
 
-@pytest.mark.parametrize("name", VECTORS)
+@rows("name", VECTORS)
 def test_a_message_is_written_and_read(name: str) -> None:
     message, value, written = VECTORS[name]
     assert encode(message, value).hex() == written.hex()
@@ -72,14 +73,14 @@ PAYLOADS: dict[str, tuple[str, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", PAYLOADS)
+@rows("name", PAYLOADS)
 def test_a_request_next_to_a_text_update_is_lost__every_member_of_a_payload_counts(name: str) -> None:
     payload, expected = PAYLOADS[name]
     assert members("AgentServerMessage", bytes.fromhex(payload)) == expected
 
 
-@pytest.mark.parametrize("number", [2, 3, 6, 7, 12, 15, 19, 20, 21])
-@pytest.mark.parametrize("content", ["", "0a0763616c6c2d3737", "ff"])
+@rows("number", [2, 3, 6, 7, 12, 15, 19, 20, 21])
+@rows("content", ["", "0a0763616c6c2d3737", "ff"])
 def test_call_ids_in_the_answer_text__display_records_are_not_looked_into(number: int, content: str) -> None:
     update = varint(number << 3 | 2) + varint(len(content) // 2) + bytes.fromhex(content)
     payload = b"\x0a" + varint(len(update)) + update + bytes.fromhex("0a060a040a024869")
@@ -88,7 +89,7 @@ def test_call_ids_in_the_answer_text__display_records_are_not_looked_into(number
     assert text == ("interaction_update", [("text_delta", {"text": "Hi"})])
 
 
-@pytest.mark.parametrize("payload", ["0a05", "0a0541", "0a040a020a05", "1204080a3a05", "0b0c", "22021a01", "3a0208"])
+@rows("payload", ["0a05", "0a0541", "0a040a020a05", "1204080a3a05", "0b0c", "22021a01", "3a0208"])
 def test_a_member_that_breaks_off_is_an_error(payload: str) -> None:
     with pytest.raises(WireError):
         members("AgentServerMessage", bytes.fromhex(payload))

@@ -6,11 +6,10 @@ import time
 from typing import Any
 
 import p5_toy
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from p5_values import CHANGES, damaged, value_of
-from samples import examples
+from samples import examples, rows
 
 from proxy.providers.p5_cursor.wire import protobuf
 from proxy.providers.p5_cursor.wire.protobuf import WireError
@@ -108,6 +107,6 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@rows("name", HOSTILE)
 def test_no_payload_takes_long(name: str) -> None:
     assert seconds(HOSTILE[name]) < 1

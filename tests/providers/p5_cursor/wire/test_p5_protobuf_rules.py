@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from p5_toy import decode, encode, members
+from samples import rows
 
 from proxy.providers.p5_cursor.wire.protobuf import WireError
 from proxy.providers.p5_cursor.wire.reading import MAX_FIELDS
@@ -58,7 +59,7 @@ FORMS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", FORMS)
+@rows("name", FORMS)
 def test_a_value_has_one_form(name: str) -> None:
     value, written = FORMS[name]
     assert encode("Toy", value).hex() == written
@@ -81,7 +82,7 @@ WRITTEN: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@rows("name", WRITTEN)
 def test_a_value_is_written(name: str) -> None:
     value, written = WRITTEN[name]
     assert encode("Toy", value).hex() == written
@@ -121,7 +122,7 @@ READ: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", READ)
+@rows("name", READ)
 def test_bytes_are_read(name: str) -> None:
     written, value = READ[name]
     read = decode("Toy", bytes.fromhex(written))
@@ -159,7 +160,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@rows("name", BROKEN)
 def test_broken_bytes_are_a_wire_error(name: str) -> None:
     with pytest.raises(WireError):
         decode("Toy", bytes.fromhex(BROKEN[name]))
@@ -195,7 +196,7 @@ UNFIT: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", UNFIT)
+@rows("name", UNFIT)
 def test_a_value_that_does_not_fit_is_named_and_not_told(name: str) -> None:
     value, says = UNFIT[name]
     with pytest.raises(WireError, match=says) as raised:
@@ -247,7 +248,7 @@ def test_the_fields_of_a_payload_are_counted_wherever_they_are() -> None:
         members("Toy", b"\x62\x00" * (MAX_FIELDS + 1))
 
 
-@pytest.mark.parametrize("number", [math.inf, -math.inf, 2.0**53, -(2.0**53), 2.0**53 + 2, 1e300, 0.1])
+@rows("number", [math.inf, -math.inf, 2.0**53, -(2.0**53), 2.0**53 + 2, 1e300, 0.1])
 def test_a_json_number_is_read_as_it_was(number: float) -> None:
     read = decode("Value", encode("Value", number))
     assert read == number

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import p5_toy
-import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from p5_stock import has_map, stock_classes, unknown_numbers
 from p5_values import CHANGES, damaged, value_of
-from samples import examples
+from samples import examples, rows
 
 from proxy.providers.p5_cursor.wire import protobuf
 from proxy.providers.p5_cursor.wire.protobuf import WireError
@@ -35,7 +34,7 @@ def agrees(codec: Any, schema: Schema, stock: dict[str, Any], message: str, valu
     assert again == written or has_map(schema, message, value)
 
 
-@pytest.mark.parametrize("table", MESSAGES)
+@rows("table", MESSAGES)
 def test_the_stock_package_reads_and_writes_the_same(table: str) -> None:
     @settings(max_examples=examples(5 * len(MESSAGES[table])), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data(), st.sampled_from(MESSAGES[table]))
@@ -69,8 +68,8 @@ def test_the_stock_package_refuses_the_same_bytes(value: Any, changes: Any) -> N
         assert not isinstance(ours, WireError) or "group" in str(ours)  # it skips groups
 
 
-@pytest.mark.parametrize("number", [0, 1, -1, 2**31, 2**32 - 1, 2**32, 2**32 + 5, -(2**31) - 1, 2**63 - 1, -(2**63)])
-@pytest.mark.parametrize("field", ["i32", "u32", "kind", "flag", "i64", "u64", "numbers"])
+@rows("number", [0, 1, -1, 2**31, 2**32 - 1, 2**32, 2**32 + 5, -(2**31) - 1, 2**63 - 1, -(2**63)])
+@rows("field", ["i32", "u32", "kind", "flag", "i64", "u64", "numbers"])
 def test_the_stock_package_reads_the_same_number(field: str, number: int) -> None:
     tag = next(row.number for row in p5_toy.TOY.fields("Toy") if row.name == field) << 3
     data = varint(tag) + varint(number)

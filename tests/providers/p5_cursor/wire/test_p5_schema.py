@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from samples import rows
 
 from proxy.providers.p5_cursor.wire.scalars import SCALARS
 from proxy.providers.p5_cursor.wire.schema import AGENT, Field, Schema
@@ -39,7 +40,7 @@ def test_the_tables_are_whole() -> None:
     assert {"AgentClientMessage", "AgentServerMessage", "BidiRequestId", "BidiAppendRequest"} <= set(MESSAGES)
 
 
-@pytest.mark.parametrize("message", MESSAGES)
+@rows("message", MESSAGES)
 def test_a_message_has_fields_in_order_of_types_that_exist(message: str) -> None:
     fields = AGENT.fields(message)
     numbers, names = [field.number for field in fields], [field.name for field in fields]
@@ -51,7 +52,7 @@ def test_a_message_has_fields_in_order_of_types_that_exist(message: str) -> None
         assert not (field.repeated and field.oneof)
 
 
-@pytest.mark.parametrize("row", ["A = a string", "A = 1 a", "A = 1 a string!", "A = 1 a string?[]"])
+@rows("row", ["A = a string", "A = 1 a", "A = 1 a string!", "A = 1 a string?[]"])
 def test_a_row_that_is_none_is_an_error(row: str) -> None:
     with pytest.raises(ValueError, match="not a field"):
         Schema(row).fields("A")

@@ -142,7 +142,7 @@ async def test_a_transcript_follows_from_the_recording(media: Media) -> None:
     assert media.sandbox.p1.requests[-1].body["file"]["name"] == "é.webm"
 
 
-@pytest.mark.parametrize(
+@rows(
     "audio", [b"RIFF....WAVE" * 20_000, b"RIFF" + bytes(40) + b"data", recording()[:40], recording()[:28] + bytes(60)]
 )
 def test_recordings_that_are_none_have_no_length(audio: bytes) -> None:
