@@ -19,7 +19,7 @@ from e2e.searching import SEARCH, Search, tally
 from e2e.servers import TRANSPORT
 
 #: Clients wait for half of their time. A scenario has its own proxy, port and folders, and shares nothing with others.
-AT_ONCE = min(8, 2 * (os.cpu_count() or 1))
+AT_ONCE = min(9, 3 * (os.cpu_count() or 1))
 #: Installations beside them, which mostly unpack.
 INSTALLED_AT_ONCE = 2
 ALL, AGAIN, CAPTURES = "--all", "--repeated", "--captures"

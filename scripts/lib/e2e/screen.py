@@ -12,7 +12,7 @@ ROWS, COLUMNS = 60, 160
 #: Between a text and the key that sends it, and between two looks at the screen.
 TYPING_S, LOOKING_S = 0.4, 0.2
 WAIT_S = 60.0
-#: How the line begins in which the client takes a text, how much of it is compared, and how often it is sent.
+#: How the line begins behind which the client shows what is typed, how much of that is compared, how often it is sent.
 PROMPT, PROMPT_WIDTH, SENDING = "❯", 20, 5
 
 
@@ -53,8 +53,8 @@ class Screen:
             await asyncio.sleep(TYPING_S)
             await self.tmux("send-keys", "Enter")
             await asyncio.sleep(TYPING_S)
-            typed = [line for line in (await self.look()).splitlines() if line.startswith(PROMPT)]
-            if not typed or text[:PROMPT_WIDTH] not in typed[-1]:
+            _, _, typed = (await self.look()).rpartition(f"\n{PROMPT}")
+            if text[:PROMPT_WIDTH] not in typed:
                 return
 
 
