@@ -4,14 +4,12 @@ the proxy, never a status that HTTP does not know, and at once."""
 from __future__ import annotations
 
 import asyncio
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness import Live
 from raw_upstream import head, saying
-from samples import sampled
 from wires import WIRES
 
 from proxy.sandbox import Sandbox
@@ -63,8 +61,5 @@ async def test_every_route_tells_of_it_as_the_upstreams_failure(name: str, sandb
                     assert stream and b"error" in answer.raw, where
 
             await asyncio.gather(
-                *(
-                    told(path, model, stream)
-                    for path, model, stream in sampled(product(ROUTES, MODELS, (True, False)), 2)
-                )
+                *(told(path, model, stream) for path in ROUTES for model in MODELS for stream in (True, False))
             )
