@@ -117,9 +117,9 @@ class Table:
         return passed_on(answer) if native else content_of(path, answer, stream)
 
     def rows(self, path: str, stream: bool) -> Iterator[tuple[str, str, Row]]:
-        """Name, prompt and row of each damage at each class; on the other routes than Messages, which share all but the
-        form, one damage a class in turn. In a sample of the suite a damage at a class comes streamed or whole, and what
-        HTTP puts around the events is damaged on one wire."""
+        """Name, prompt and row of each damage at each class. On the other routes than Messages, which share all but the
+        form, it is one damage a class in turn. In a sample a damage at a class comes streamed or whole, and what HTTP
+        puts around the events is damaged where the events are those of Responses."""
         number, other_form = 0, stream + (path == RESPONSES)
         for prompt, (tape, found) in self.good.items():
             for place, at in found.classes.items():

@@ -24,6 +24,9 @@ SAMPLED, QUICK = 8, 20
 #: Fewest examples of a property test.
 FEWEST = 5
 
+#: Of a row. One that is skipped would hide the others.
+_FAILURES = (Exception, BaseExceptionGroup, pytest.fail.Exception, pytest.skip.Exception)
+
 Row = TypeVar("Row", bound=tuple[Any, ...])
 Features = Callable[..., Sequence[Hashable]]
 Test = TypeVar("Test", bound=Callable[..., Any])
@@ -63,28 +66,27 @@ def sampled(rows: Iterable[Row], number: int, features: Features | None = None) 
 @contextmanager
 def walk() -> Iterator[Callable[[object], AbstractContextManager[None]]]:
     """For a test that walks through many rows, each `with row(name):`. It fails with all that fail, and their names."""
-    failed: list[Exception] = []
+    failed: list[BaseException] = []
 
     @contextmanager
     def row(name: object) -> Iterator[None]:
         try:
             yield
-        except BaseException as error:
+        except _FAILURES as error:
             error.add_note(f"in the row {name}")
-            if not isinstance(error, Exception):
-                raise
             failed.append(error)
 
     yield row
     if failed:
-        raise ExceptionGroup("rows", failed)
+        raise BaseExceptionGroup("rows", failed)
 
 
 def rows(names: str, table: Iterable[Any]) -> Callable[[Test], Test]:
-    """As `pytest.mark.parametrize`, but one case walks through the table, with the same servers: for tests of which
-    nothing is left behind that another row would see (`live` forgets what it can, `Live.forget`), and for those that
-    take less time than pytest does for a case."""
+    """Has one case walk through the table, where `pytest.mark.parametrize` makes one of each row. For tests that take
+    less time than a case does, and for a server that all rows may share: none may see what another one left."""
     given, kept = names.split(", "), list(table)
+    if not kept:
+        raise ValueError("a table without rows")
 
     def decorate(test: Test) -> Test:
         def each_row() -> Iterator[tuple[AbstractContextManager[None], dict[str, Any]]]:

@@ -154,6 +154,7 @@ def test_nothing_imports_the_server_but_the_doors() -> None:
     "source, expected",
     [
         ("import os.path", {"os.path"}),
+        ("f'{__import__(\"os\")}'", {"os"}),
         ("from proxy.core import sse", {"proxy.core", "proxy.core.sse"}),
         ("def late():\n    from time import sleep", {"time", "time.sleep"}),
         ("from . import sse", {"proxy.core", "proxy.core.sse"}),

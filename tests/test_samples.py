@@ -54,6 +54,27 @@ async def test_a_walk_tells_all_rows_that_fail() -> None:
     assert tried == [("x", 1, "a"), ("x", 2, "b"), ("x", 3, "c")]
 
 
+def test_a_row_that_is_skipped_or_raises_nothing_is_one_that_fails() -> None:
+    tried = []
+
+    @rows("number", [1, 2, 3])
+    def test(number: int) -> None:
+        tried.append(number)
+        if number == 1:
+            pytest.skip("not today")
+        with pytest.raises(RuntimeError):
+            pass
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        test()
+    assert tried == [1, 2, 3] and len(caught.value.exceptions) == 3
+
+
+def test_a_table_without_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match="without rows"):
+        rows("number", [])
+
+
 def test_a_table_may_be_within_another() -> None:
     tried: list[tuple[str, int]] = []
 

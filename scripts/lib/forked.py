@@ -22,7 +22,9 @@ import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from select import select
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,7 +63,8 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         if self.returncode is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it ended, and the loop has not heard of it
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
@@ -80,19 +83,22 @@ async def start(
     """Starts `python ARGUMENT…`, which begin with `-m MODULE` or `-c CODE`. Variables that are read before a program
     runs, by Python or by a module that is imported (SSL_CERT_FILE), have no effect, but for PYTHONPATH. `stdin` is a
     pipe or nothing, `stderr` a pipe or, as None, ours."""
-    report, theirs = socket.socketpair()
-    typed, read = socket.socketpair()
+    report, reporting = socket.socketpair()
+    typing, read = socket.socketpair() if stdin == PIPE else (None, os.fdopen(os.open(os.devnull, os.O_RDONLY)))
     (out, printed), (err, told) = os.pipe(), os.pipe()
-    with theirs, read, os.fdopen(printed, "wb"), os.fdopen(told, "wb"):
-        socket.send_fds(_server(), [b"+"], [theirs.fileno(), read.fileno(), printed, 2 if stderr is None else told])
+    with reporting, read, os.fdopen(printed, "wb"), os.fdopen(told, "wb"):
+        streams = read.fileno(), printed, 2 if stderr is None else told
+        socket.send_fds(_server(), [b"+"], [reporting.fileno(), *streams])
     reader, writer = await asyncio.open_connection(sock=report)
     writer.write(json.dumps([arguments, dict(env), str(cwd)]).encode() + b"\n")
     process = Forked(int(await reader.readline()), reader, writer)
-    process.stdin = (await asyncio.open_connection(sock=typed))[1]
-    process.stdout, process.stderr = await _reader(out), await _reader(err)
-    if stdin == DEVNULL:
-        process.stdin.close()
-        process.stdin = None
+    if typing is not None:
+        _, process.stdin = await asyncio.open_connection(sock=typing)
+    process.stdout = await _reader(out)
+    if stderr is None:
+        os.close(err)
+    else:
+        process.stderr = await _reader(err)
     return process
 
 
@@ -110,7 +116,11 @@ def _server() -> socket.socket:
     command = [sys.executable, __file__, str(theirs.fileno())]
     with theirs:
         process = subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, pass_fds=(theirs.fileno(),)
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=DEVNULL,
+            pass_fds=(theirs.fileno(),),
         )
     atexit.register(process.wait)
     atexit.register(ours.close)
@@ -137,24 +147,37 @@ def _serve(asked: socket.socket) -> None:
 
 
 def _watch(report: int, *streams: int) -> None:
-    """Forks the program and tells of it. In the program, returns when it ended by itself."""
+    """Forks the program, tells of it, and ends it when nobody listens any more. In the program, returns when that ended
+    by itself."""
+    ended, woken = socket.socketpair()
+    woken.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(woken.fileno())
+    reporting = socket.socket(fileno=report)
+    arguments, env, cwd = json.loads(reporting.makefile().readline())
+    if child := os.fork():
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2, *streams):
+            os.dup2(nowhere, stream)
+        reporting.send(b"%d\n" % child)
+        if ended not in select([reporting, ended], [], [])[0]:
+            os.kill(child, signal.SIGKILL)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        with suppress(BrokenPipeError):
+            reporting.send(b"%d\n" % status)
+        os._exit(0)
+    signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    with socket.socket(fileno=report) as reporting:
-        arguments, env, cwd = json.loads(reporting.makefile().readline())
-        if child := os.fork():
-            for stream in streams:
-                os.close(stream)
-            reporting.send(b"%d\n" % child)
-            reporting.send(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-            os._exit(0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for one in (ended, woken, reporting):
+        one.close()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
-    sys.path[:0] = env.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [cwd, *env.get("PYTHONPATH", "").split(os.pathsep)]
     _run(*arguments)
 
 

@@ -19,8 +19,8 @@ RUNS = [wire.model for wire in WIRES if wire.traits.run]  # tools of theirs need
 every_model = pytest.mark.parametrize("model", MODELS)
 every_wire = pytest.mark.parametrize("wire", WIRES, ids=str)
 every_body = pytest.mark.parametrize("wire", BODY_WIRES, ids=str)
-#: For a sample: how the answer of a model is read; those that are not here are p1's.
-by_kind = each(1, lambda model: [KINDS.get(model)])
+#: For a sample: how the answer of a model is read, and each of p1's.
+by_kind = each(1, lambda model: [KINDS.get(model, model)])
 KINDS = {wire.model: wire.kind for wire in WIRES}
 USER: list[Any] = [{"role": "user", "content": "hello"}]
 Client = openai.AsyncOpenAI

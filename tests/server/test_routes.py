@@ -104,12 +104,12 @@ async def test_a_path_that_no_message_should_repeat_is_quoted_and_cut(live: Live
 @rows("path", dict.fromkeys(route.path for route in ROUTES))
 @with_live(**ALL)
 async def test_a_wrong_method_is_told_the_right_ones(live: Live, path: str) -> None:
-    rows = [route for route in ROUTES if route.path == path]
-    allowed = sorted(method for row in rows for method in row.methods)
+    served = [route for route in ROUTES if route.path == path]
+    allowed = sorted(method for route in served for method in route.methods)
     for method in {"GET", "POST", "PUT", "DELETE", "OPTIONS"} - set(allowed):
         answer = await live.request(method, path)
         assert answer.status == 405 and answer.headers["Allow"] == ", ".join(allowed)
-        error = answer.error if rows[0].family in IN_OUR_FORM else error_of(answer)
+        error = answer.error if served[0].family in IN_OUR_FORM else error_of(answer)
         assert error["type"] == "invalid_request_error"
         assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
 
@@ -238,9 +238,10 @@ OPTIONAL = (
 
 
 async def test_wrong_types_in_optional_members_never_break_the_proxy(live: Live) -> None:
-    """They are ignored, or refused in the caller's format; here or upstream."""
-    rows = [*itertools.product(OPTIONAL, WRONG)]
-    turns = [(path, *row) for path, taken in (("/v1/messages", rows), (COUNT, sampled(rows, 1))) for row in taken]
+    """They are ignored, or refused in the caller's format; here or upstream. A count reads the same body. A sample
+    gives it each member and each value once."""
+    members = [*itertools.product(OPTIONAL, WRONG)]
+    turns = [("/v1/messages", *one) for one in members] + [(COUNT, *one) for one in sampled(members, 1)]
     for path, member, value in turns:
         answer = await live.post(ask(**{member: value}), path)
         assert answer.status in (200, 400), (path, member, value, answer.raw)

@@ -152,7 +152,7 @@ async def test_a_model_that_exists_with_an_effort_only(cursor: P5Client) -> None
     assert (await cursor.run(run_request(rendered("x"), model={1: "claude-opus-5-high"}))).end == {}
 
 
-@rows("missing", [2, 3])
+@pytest.mark.parametrize("missing", [2, 3])
 async def test_without_message_id_or_context_there_are_heartbeats_only(cursor: P5Client, missing: int) -> None:
     quick(cursor)
     request = changed(lambda run, said: said.pop(missing))
@@ -311,7 +311,7 @@ async def test_an_append_after_the_end_is_blamed(cursor: P5Client) -> None:
     assert await blamed(cursor, talk) == f"append {len(talk.appended) - 1} came after the end"
 
 
-@rows(
+@pytest.mark.parametrize(
     "body",
     [
         b"\x00",
@@ -500,8 +500,8 @@ WRONG: list[tuple[str, Any, str]] = [
 ]
 
 
-@rows("name, change, words", WRONG)
-async def test_wrong_answers_are_blamed(cursor: P5Client, name: str, change: Any, words: str) -> None:
+@pytest.mark.parametrize(("change", "words"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
+async def test_wrong_answers_are_blamed(cursor: P5Client, change: Any, words: str) -> None:
     quick(cursor, reads_back=False)
     answers = cursor.exec_answers
     cursor.exec_answers = lambda asked: answers(asked) if 10 in asked else change(answers(asked))  # type: ignore[method-assign]

@@ -213,7 +213,7 @@ async def test_rows_over_http(ask: Clients, broken: dict[str, dict[int, Broken]]
 
 @rows("wire", WIRES)
 def test_junk_is_refused_or_served_but_never_a_crash(wire: str) -> None:
-    """Anywhere; in a sample of the suite, of places alike in the bodies of a wire in one."""
+    """Anywhere. A sample of the suite spoils each form of place once for each wire."""
     table = {"p1": BODY, "p3": GROK_BODY, "messages": MESSAGES}.get(wire, CHAT)
     spoiling = ((number, path) for number, (body, _) in enumerate(goods(wire)) for path in places(body))
     sample = sampled(spoiling, 1, lambda number, path: [form_of(goods(wire)[number][0], path)])

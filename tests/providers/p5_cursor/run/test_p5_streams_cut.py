@@ -158,8 +158,9 @@ async def test_the_whole_of_it() -> None:
 
 
 @pytest.mark.parametrize("breaks", [True, False], ids=["broken", "ended"])
-async def test_a_cut_at_every_byte(breaks: bool) -> None:
-    """Whole is what holds the end of the turn; or some text, when the stream itself ends well between envelopes."""
+async def test_a_cut_at_any_byte(breaks: bool) -> None:
+    """Whole is what holds the end of the turn; or some text, when the stream itself ends well between envelopes. In a
+    sample a byte is cut in one of both ways."""
     every = range(len(ANSWER) + 1)
     in_turn = every if Extent.everything else every[breaks::2]
     for place in sorted({*in_turn, *BORDERS, TEXT_BEGINS, TURN_ENDS}):
@@ -169,7 +170,7 @@ async def test_a_cut_at_every_byte(breaks: bool) -> None:
 
 
 @pytest.mark.parametrize("answer", [ANSWER, CALL], ids=["text", "call"])
-async def test_a_split_at_every_byte(answer: bytes) -> None:
+async def test_a_split_at_any_byte(answer: bytes) -> None:
     once = await heard(answer)
     for place in range(1, len(answer), 1 if Extent.everything else 3):
         found = await heard(answer[:place], answer[place:])
