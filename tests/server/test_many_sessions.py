@@ -27,7 +27,7 @@ from proxy.core.cache_health.judge import Sent
 from proxy.core.identity import Owner
 from proxy.core.tools import read_tool
 from proxy.core.tools.remembered import MAX_VALUES, Remembered
-from proxy.observe.lifecycle import NullLog
+from proxy.observe.lifecycle import SPANS, NullLog
 from proxy.observe.metrics import counts
 from proxy.observe.monitor import sessions as monitor_sessions
 from proxy.observe.monitor import state as monitor_state
@@ -64,6 +64,7 @@ BOUNDS: Mapping[str, int] = {
     "SessionTable._idle": monitor_sessions.MAX_SESSIONS,
     "MonitorState._recent": RECENT,
     "MonitorState._notices": monitor_state.MAX_NOTICES,
+    "RequestRow.timings": RECENT * len(SPANS),  # of those that are kept: which spans a request has is a matter of time
     "Steps._counts": steps.HOUR,
     "Memory._owners": cache_memory.MAX_OWNERS,
     "TextCounts._newer": TokenizerLimits().remembered,
