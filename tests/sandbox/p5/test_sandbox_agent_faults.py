@@ -116,7 +116,7 @@ PLAYED: list[tuple[str, dict[str, Any], str, str, Check]] = [
     ("end_error", {}, "hello", "internal", lambda t: not t.text),
     ("end_error", {"code": None, "message": None}, "hello", "no code", lambda t: t.error == {}),
     ("end_error", {"after": "text", "gzip": True}, "hello", "internal", lambda t: t.flags[-1] == 3 and t.text),
-    ("end_error", {"after": "nothing"}, "hello", "internal", lambda t: not t.messages),
+    ("end_error", {"after": "nothing"}, "hello", "internal", lambda t: {*t.kinds} <= {BEAT}),
     (
         "end_error",
         {"code": "resource_exhausted", "error": "ERROR_RATE_LIMITED", "title": "T", "chat_message": "C"},
