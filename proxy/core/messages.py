@@ -14,8 +14,6 @@ from typing import Any
 from proxy.core.blocks import (
     BLOCKS,
     DELTAS,
-    REDACTED_THINKING,
-    THINKING,
     TOOL_USE,
     DeltaType,
     How,
@@ -26,6 +24,7 @@ from proxy.core.reducer import BadAnswer
 from proxy.core.sizes import least_size
 from proxy.core.token_usage import Usage, usage_of
 from proxy.core.tools.calls import parse_arguments
+from proxy.core.visible import Visible
 
 Event = dict[str, Any]
 Key = object
@@ -37,9 +36,6 @@ MAX_U32 = 2**32 - 1
 MAX_HELD_BYTES = 8 * 1024 * 1024
 #: A folded answer is held whole; a longer one is not an answer.
 MAX_REPLY_CHARS = 64 * 1024 * 1024
-
-#: Blocks behind which an answer may still be asked for again.
-_THOUGHTS = frozenset({THINKING.name, REDACTED_THINKING.name})
 
 PING: Event = {"type": "ping"}
 #: Events behind which a Messages stream has nothing more to say.
@@ -193,7 +189,7 @@ class MessageStream:
     used again once its block has come out.
     Events pile up until `take` fetches them: one batch a piece of upstream data.
     `open`, `hold` and `delta` raise BadAnswer for what has no place in a legal stream.
-    `committed` is true from the first block on that is no thought: nothing may be said in its place afterwards.
+    `visible` is what a client has seen that got all of this.
     """
 
     def __init__(self, message_id: str, model: str, *, input_tokens: int = 0, max_held: int = MAX_HELD_BYTES) -> None:
@@ -203,7 +199,7 @@ class MessageStream:
         self.started = False
         self.finished = False
         self.begun = 0  # blocks whose start was given out
-        self.committed = False
+        self.visible = Visible.NOTHING
         self._max_held = max_held
         self._next_index = 0
         self._live: Key | None = None
@@ -219,12 +215,13 @@ class MessageStream:
 
     def commit(self) -> None:
         """What the upstream has done must not be done twice, although no block tells of it yet."""
-        self.committed = True
+        self.visible = Visible.CONTENT
 
     def afresh(self, *, shown: bool) -> MessageStream:
         """A stream for another attempt at the same message; behind the blocks that came out, if they were `shown`."""
         again = MessageStream(self.message_id, self.model, input_tokens=self.input_tokens, max_held=self._max_held)
-        again.started = self.started
+        if self.started:
+            again.started, again.visible = True, Visible.FRAMING
         again._next_index = self._next_index if shown else 0
         return again
 
@@ -233,6 +230,7 @@ class MessageStream:
         if self.started:
             return
         self.started = True
+        self.visible = max(self.visible, Visible.FRAMING)
         message: dict[str, Any] = {
             "id": self.message_id,
             "type": "message",
@@ -311,10 +309,9 @@ class MessageStream:
                 self.start()
                 self._live, self._live_takes = key, block.takes
                 self.begun += 1
-                self.committed = self.committed or block.start["type"] not in _THOUGHTS
-                self._out.append(
-                    {"type": "content_block_start", "index": self._next_index, "content_block": block.start}
-                )
+                start = {"type": "content_block_start", "index": self._next_index, "content_block": block.start}
+                self.visible = self.visible.after((start,))
+                self._out.append(start)
                 for delta in block.deltas:
                     self._out.append(block_delta(self._next_index, delta))
                 self._held_bytes -= block.held
@@ -330,7 +327,7 @@ class MessageStream:
         """The end of an answer. All blocks must be closed, but for a call that the token limit cut: it is never closed
         in the hub, and what is behind it never comes out."""
         self.start()
-        self.finished = True
+        self.finished, self.visible = True, Visible.CONTENT
         delta = {"stop_reason": stop_reason, "stop_sequence": stop_sequence}
         self._out.append({"type": "message_delta", "delta": delta, "usage": usage})
         self._out.append({"type": "message_stop"})

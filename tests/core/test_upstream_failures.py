@@ -13,9 +13,10 @@ from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.responses_events import incomplete_reason, responses_failure, responses_usage, spent_window
 from proxy.core.upstream_failures import Failure, failure_of, retry_after_of
+from proxy.core.visible import Visible
 from proxy.errors import KINDS
 from proxy.providers.upstream.failures import upstream_error
-from proxy.providers.upstream.retry import Retry, Visibility, decide
+from proxy.providers.upstream.retry import Retry, decide
 
 
 def failed(**error: Any) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def follows(event: dict[str, Any]) -> str:
 
 def is_repeated(failure: Failure) -> bool:
     """Whether the program sends the same request again."""
-    return isinstance(decide(upstream_error("p1", failure), attempt=0, visible=Visibility.NOTHING, chance=0.0), Retry)
+    return isinstance(decide(upstream_error("p1", failure), attempt=0, visible=Visible.NOTHING, chance=0.0), Retry)
 
 
 def error(status: int | None = None, message: Any = None, **members: Any) -> dict[str, Any]:

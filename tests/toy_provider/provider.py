@@ -12,6 +12,7 @@ from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messag
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
+from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.upstream import failures
@@ -55,7 +56,7 @@ class ToyAdapter:
         payload, request_id = self.wire.body.payload, self._call.request_id
         return self._transport.stream(UpstreamRequest(self._url, headers, payload, request_id, number))
 
-    def contextualise(self, error: UpstreamError) -> UpstreamError:
+    def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
         return error
 
     async def recover(self, error: UpstreamError) -> bool:

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from proxy.auth.refresh import Credentials
 from proxy.config import Config
 from proxy.core.responses_events import spent_window
+from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.account.rate_limits import RateLimits
-from proxy.providers.p1_codex.account.workspace import Workspace, Workspaces
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.p1_codex.signed import Signer
 from proxy.providers.p1_codex.socket.exchange import Attempt
 from proxy.providers.p1_codex.socket.frames import SharedBody
 from proxy.providers.p1_codex.socket.manager import SocketManager
@@ -27,21 +27,22 @@ from proxy.providers.p1_codex.socket.selection import TransportSelection
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
 from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.responses_wire import ResponsesWire
-from proxy.providers.upstream.transport import Batch, Transport, UpstreamRequest
+from proxy.providers.upstream.transport import Batch, Transport
 
 SOCKET_TOO_OLD = "websocket_connection_limit_reached"
 
 
 @dataclass(frozen=True, slots=True)
 class CodexResources:
-    """What all requests to P1 share."""
+    """What all turns share."""
 
-    services: Services
-    credentials: Credentials
-    rate_limits: RateLimits
+    signer: Signer
     http: Transport
     sockets: SocketManager
-    workspaces: Workspaces
+
+    @property
+    def services(self) -> Services:
+        return self.signer.services
 
 
 class CodexEventNotes:
@@ -84,10 +85,9 @@ class CodexAdapter:
         self._config = config
         self._codex = config.section(CodexSettings)
         self._resources = resources
-        self._credential = RequestCredential(resources.credentials)
-        self._workspace = Workspace()
+        self._signed = resources.signer.request(call.request_id, call.timings)
         self._reconnected = False
-        self._notes = CodexEventNotes(resources.rate_limits, self._credential)
+        self._notes = CodexEventNotes(resources.signer.rate_limits, self._signed.credential)
         self.body = SharedBody(prepared.body, large=call.large)
         self.wire = ResponsesWire(
             call,
@@ -107,50 +107,34 @@ class CodexAdapter:
         self._transport = TransportSelection(self._codex.transport, resources.sockets, resources.http, continuation)
 
     async def sign_in(self) -> None:
-        self._workspace = await self._resources.workspaces.of(await self._credential.get())
+        await self._signed.sign_in()
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
         self._notes.begin()
         headers = p1_request.headers(self._config, lite=self._prepared.lite, session=self._call.session)
-        signed = self._workspace.headers(p1_request.with_credential(headers, self._credential.current))
         return self._transport.stream(
             Attempt(
-                post=lambda: self._post(signed, number),
-                url=self._url,
-                headers=p1_request.upgrade_headers(signed),
+                post=lambda: self._signed.post(
+                    self._config, headers, self.body.written, number, capture=self._call.capture
+                ),
+                url=self._signed.url(self._codex.base_url),
+                headers=p1_request.upgrade_headers(self._signed.headers(headers)),
                 frame=self._frame,
                 request_id=self._call.request_id,
                 number=number,
-                renewed=self._credential.renewed,
+                renewed=self._signed.credential.renewed,
                 log=self._resources.services.log,
                 capture=self._call.capture,
                 timings=self._call.timings,
             )
         )
 
-    def _post(self, headers: dict[str, str], number: int) -> UpstreamRequest:
-        call, body = self._call, self.body.written
-        return p1_request.post(
-            self._config,
-            headers,
-            body,
-            request_id=call.request_id,
-            attempt=number,
-            url=self._url,
-            capture=call.capture,
-            timings=call.timings,
-        )
-
-    @property
-    def _url(self) -> str:
-        return self._workspace.url(self._codex.base_url)
-
     async def _frame(self) -> bytes:
         plan = self._continuation.plan
         write = partial(self.body.frame, plan.previous, plan.start)
         return await asyncio.to_thread(write) if self.body.large else write()
 
-    def contextualise(self, error: UpstreamError) -> UpstreamError:
+    def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
         """A stream that was cut after an event about a spent limit, and nothing else, was refused."""
         spent = self._notes.spent
         if error.kind != "transport" or self._notes.responded or spent is None:
@@ -161,7 +145,7 @@ class CodexAdapter:
     async def recover(self, error: UpstreamError) -> bool:
         """A new token after a 401, the whole conversation where the earlier response is forgotten, a new socket for one
         that is too old."""
-        if error.status == 401 and await self._credential.renew():
+        if await self._signed.renew(error):
             return True
         if self._continuation.plan.continues and is_forgotten(error):
             return True  # every attempt but the first sends all of it
@@ -171,7 +155,7 @@ class CodexAdapter:
         return False
 
     def client_error(self, error: UpstreamError) -> UpstreamError:
-        return self._resources.rate_limits.client_error(self._credential.account_id, error)
+        return self._signed.client_error(error)
 
 
 def is_forgotten(error: UpstreamError) -> bool:

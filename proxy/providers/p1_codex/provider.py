@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from proxy.auth.refresh import Credentials
-from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.convert.messages_to_search import (
     count_search_input,
@@ -27,6 +26,7 @@ from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import Length
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import OffsetStore
+from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import Call, MediaAnswer, MediaCall, NativeAnswer, Services, Target
@@ -46,9 +46,9 @@ from proxy.providers.p1_codex.native.leniency import lenient_body
 from proxy.providers.p1_codex.native.route import NativeRoute
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.p1_codex.signed import Signer
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.turn import CodexTurn
-from proxy.providers.p1_codex.unary import UnaryCalls
 from proxy.providers.upstream.new_models import NewModels, is_new
 from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import HttpTimers, HttpTransport
@@ -81,17 +81,14 @@ class CodexProvider:
             observe_headers=self._observe_headers,
             timers=services.tuning.of(HttpTimers),
         )
-        self._workspaces = Workspaces(services)
-        self._unary = UnaryCalls(services, self._credentials, self.rate_limits)
-        self._compaction = CompactionFlow(services, self._unary, self._workspaces, self._transport.stream)
+        self._signer = Signer(services, self._credentials, Workspaces(services), self.rate_limits)
+        self._compaction = CompactionFlow(self._signer, self._transport.stream)
         floor_s = codex.ws_connect_spacing_ms / 1000
         self._sockets = SocketManager(services, floor_s=floor_s, observe_headers=self._observe_headers)
-        self._resources = CodexResources(
-            services, self._credentials, self.rate_limits, self._transport.stream, self._sockets, self._workspaces
-        )
+        self._resources = CodexResources(self._signer, self._transport.stream, self._sockets)
         self._offsets = OffsetStore()
-        self._native = NativeRoute(services, self._credentials, self._workspaces, self._transport)
-        self._media = MediaCalls(services, self._credentials, self._workspaces, self._transport)
+        self._native = NativeRoute(self._signer, self._transport)
+        self._media = MediaCalls(self._signer, self._transport)
 
     def ingress(self, model: str) -> IngressRules:
         return RULES
@@ -210,26 +207,18 @@ class CodexProvider:
     async def _ask(self, call: Call, config: Config, body: bytes, owner: str) -> dict[str, Any]:
         """The answer of the search service: one refresh after a 401, the usual retries for what passes."""
         headers = p1_request.search_headers(config, owner)
+        url = p1_request.search_url(config.section(CodexSettings).base_url)
+        signed = self._signer.request(call.request_id, call.timings)
 
-        async def send(credential: Credential, number: int) -> dict[str, Any]:
+        async def send(number: int) -> dict[str, Any]:
             call.record(UpstreamStarted(number))
-            workspace = await self._workspaces.of(credential)
-            signed = workspace.headers(p1_request.with_credential(headers, credential))
-            url = workspace.url(p1_request.search_url(config.section(CodexSettings).base_url))
-            return await self._transport.json(
-                p1_request.post(
-                    config,
-                    signed,
-                    body,
-                    request_id=call.request_id,
-                    attempt=number,
-                    url=url,
-                    capture=call.capture,
-                    timings=call.timings,
-                )
-            )
+            return await self._transport.json(signed.post(config, headers, body, number, url=url, capture=call.capture))
 
-        return await self._unary.ask(call.request_id, send)
+        await signed.sign_in()
+        try:
+            return await signed.attempts().ask(send)
+        except UpstreamError as error:
+            raise signed.client_error(error) from None
 
     def _observe_headers(self, sent: Mapping[str, str], answered: Mapping[str, str]) -> None:
         self.rate_limits.observe_headers(sent.get(p1_request.ACCOUNT_HEADER), answered)

@@ -13,16 +13,12 @@ from proxy.core.compaction import capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner, fits_header
-from proxy.core.media.pieces import Pieces
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
-from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
-from proxy.observe.timings import Timings
 from proxy.providers.contract import Call, Target
 from proxy.providers.p1_codex.catalog import LABEL, TIERS, catalog_of, model_for, without_fast
 from proxy.providers.p1_codex.settings import CodexSettings
-from proxy.providers.upstream.transport import UpstreamRequest, Written
 from proxy.version import __version__
 
 PRODUCT = "model-proxy"
@@ -176,32 +172,6 @@ def replayed(content: list[dict[str, Any]], options: ResponsesOptions) -> list[d
     items = messages_to_responses({"messages": [{"role": "assistant", "content": content}]}, options)["input"]
     # the results of its calls come with that turn, as does the user's word; here they stand for missing ones
     return [item for item in items if item["type"] != "function_call_output" and item.get("role") != "user"]
-
-
-def post(
-    config: Config,
-    headers: dict[str, str],
-    body: bytes | Pieces | Written,
-    *,
-    request_id: str,
-    attempt: int,
-    url: str | None = None,
-    capture: RequestCapture = NULL_CAPTURE,
-    timings: Timings | None = None,
-) -> UpstreamRequest:
-    """One attempt over HTTP, with all its headers; `url` is the Responses endpoint unless another is given. What is
-    asked on the side brings no `timings`."""
-    codex = config.section(CodexSettings)
-    return UpstreamRequest(
-        url=codex.base_url if url is None else url,
-        headers=headers,
-        body=body,
-        request_id=request_id,
-        attempt=attempt,
-        capture=capture,
-        timings=timings or Timings(),
-        head_s=codex.header_timeout_ms / 1000,
-    )
 
 
 def with_credential(headers: dict[str, str], credential: Credential) -> dict[str, str]:

@@ -10,6 +10,7 @@ from proxy.auth.refresh import Credentials
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Added, Catalog
+from proxy.core.visible import Visible
 from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import Call, Services, Target
@@ -61,7 +62,7 @@ class KimiAdapter:
         self._services = services
         self._transport = transport
         self._url = url
-        self._credential = RequestCredential(credentials)
+        self._credential = RequestCredential(credentials, call.timings)
         self._agent = agent
         self._device: dict[str, str] = {}
         row = model_for(call.model, services.config().section(KimiSettings).models)
@@ -94,7 +95,7 @@ class KimiAdapter:
             "Accept-Encoding": "identity",
         }
 
-    def contextualise(self, error: UpstreamError) -> UpstreamError:
+    def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
         return error
 
     async def recover(self, error: UpstreamError) -> bool:

@@ -12,6 +12,7 @@ from proxy.core.convert.responses.searches import tells_of_search
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Added, Catalog
+from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Log
 from proxy.providers.accounts.usage_report import UsageReport
@@ -85,7 +86,7 @@ class GrokAdapter:
         self._call = call
         self._grok = services.config().section(GrokSettings)
         self._transport = transport
-        self._credential = RequestCredential(credentials)
+        self._credential = RequestCredential(credentials, call.timings)
         self._notes = GrokEventNotes(call.request_id, services.log)
         self._turn = str(uuid.UUID(services.new_id()))
         if written.notes:
@@ -112,7 +113,7 @@ class GrokAdapter:
         call, url, payload = self._call, responses_url(self._grok.base_url), self.wire.body.written
         return self._transport(UpstreamRequest(url, sent, payload, call.request_id, number, call.capture, call.timings))
 
-    def contextualise(self, error: UpstreamError) -> UpstreamError:
+    def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
         """A search costs, and is not made a second time for an answer that broke."""
         return error.replaced(repeatable=False) if self._notes.searched else error
 

@@ -16,6 +16,7 @@ from proxy.core.routing import Added, Catalog
 from proxy.core.tokens.counting import Length
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import OffsetStore, ReadOffsets
+from proxy.core.visible import Visible
 from proxy.errors import RequestError, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import Call, Services, Target
@@ -121,7 +122,7 @@ class OpenCodeAdapter:
         key = p4_request.key_of(self._services.config().section(OpenCodeSettings).api_key)
         return p4_request.headers(self._row, key, self._session)
 
-    def contextualise(self, error: UpstreamError) -> UpstreamError:
+    def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
         return error
 
     async def recover(self, error: UpstreamError) -> bool:

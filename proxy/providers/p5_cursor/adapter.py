@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from proxy.core.identity import Owner
 from proxy.core.messages import MessageStream
 from proxy.core.sizes import least_size
+from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_ATTEMPT
 from proxy.providers.contract import Call, Services
@@ -192,19 +193,14 @@ class CursorAdapter:
             if answer is None or not answer.paused:
                 self._state.runs.remove(run)
 
-    def contextualise(self, error: UpstreamError) -> UpstreamError:
-        """Of what a client has seen nothing is said again, not even thoughts: a run may have had effects."""
-        return error.replaced(repeatable=False) if self._is_seen else error
-
-    @property
-    def _is_seen(self) -> bool:
-        """Whether a part of the answer is out."""
-        return not self._call.folded and self.wire.answer is not None and self.wire.answer.produced
+    def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
+        """Never repeats a run whose output was shown, thoughts included: it may have had effects."""
+        return error if visible < Visible.THINKING else error.replaced(repeatable=False)
 
     async def recover(self, error: UpstreamError) -> bool:
         """A new token; or, each once, another run where that cannot do any harm. A run that goes on has the token of
         its beginning, and another one takes that of now."""
-        if self._is_seen or error.final:
+        if error.final:
             return False
         if error.kind == "sign_in":
             return self._resumed or await self._credential.renew()

@@ -11,6 +11,7 @@ from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.stops import CHARS_A_TOKEN
 from proxy.core.token_usage import usage_of
+from proxy.core.visible import Visible
 from proxy.providers.p5_cursor.run.calls import OpenCall
 from proxy.providers.p5_cursor.run.events import RunOutput
 from proxy.providers.p5_cursor.xml_calls import XmlCall, XmlCalls
@@ -77,7 +78,7 @@ class CursorToMessages:
 
     def _end(self, event: Mapping[str, Any]) -> None:
         self._flush()
-        if event["parked"] and not self._stream.committed:
+        if event["parked"] and self._stream.visible < Visible.CONTENT:
             self._output.chars += len(event["parked"])
             self._text({"text": event["parked"]})
             self._flush()

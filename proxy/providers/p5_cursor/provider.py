@@ -88,7 +88,7 @@ class CursorProvider:
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         self._state.models.refresh_soon()
-        adapter = CursorAdapter(call, self._services, self._state, RequestCredential(self._credentials))
+        adapter = CursorAdapter(call, self._services, self._state, RequestCredential(self._credentials, call.timings))
         return AttemptRunner(call, self._services, adapter).run()
 
     def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:

@@ -14,6 +14,7 @@ from proxy.core.invalid import cut
 from proxy.core.long_json import object_json
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
+from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.transport import Batch, Service
@@ -81,8 +82,8 @@ class UpstreamAdapter(Protocol):
         """Sends the request, for the `number`th time; yields batches of upstream events. Raises UpstreamError."""
         ...
 
-    def contextualise(self, error: UpstreamError) -> UpstreamError:
-        """A failure of the stream in the light of the events before it."""
+    def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
+        """A failure of the stream in the light of the events before it, and of what the client has seen."""
         ...
 
     async def recover(self, error: UpstreamError) -> bool:

@@ -4,39 +4,128 @@ Until the model has said something, nothing that a reader could see is passed on
 a trace; an answer that is sent whole is passed on at its end, and can be repeated until then. Afterwards a failure ends
 the answer; only a stream that merely thought may start over once. What upstreams differ in (sign-in, wire, recoveries,
 words) is the business of the adapter that the runner is given.
+
+`Attempts` decides what follows a failure, whatever reads the answer: `AttemptRunner` reduces a stream, `Attempts.ask`
+is for answers that are read whole or passed on.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 from proxy.core.messages import Event, MessageStream, broken_off, merged
 from proxy.core.reducer import BadAnswer, CutAnswer
 from proxy.core.stops import StopSequences, stops_of
+from proxy.core.visible import FRAMING_EVENTS, Visible
 from proxy.errors import PROTOCOL_ERROR, BusyError, UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import AnswerReducer, UpstreamAdapter
 from proxy.providers.upstream.held_events import HeldEvents
-from proxy.providers.upstream.retry import (
-    RETRY_BUDGETS,
-    Decision,
-    GiveUp,
-    Retry,
-    Visibility,
-    decide,
-    decide_empty,
-)
-from proxy.providers.upstream.transport import Batch
+from proxy.providers.upstream.retry import RETRY_BUDGETS, Decision, GiveUp, Retry, decide, decide_empty
+from proxy.providers.upstream.transport import Batch, Service
 
-_FRAMING = frozenset({"message_start", "ping"})
+T = TypeVar("T")
 
 
 class _EmptyAnswer(Exception):
     """A successful answer without content."""
+
+
+class Attempts:
+    """Counts the attempts of one request, and decides after each failure.
+
+    number   of the attempt that runs, from 1
+    recover  removes the cause of a failure; True when the request should be sent again at once
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        service: Service,
+        request_id: str,
+        recover: Callable[[UpstreamError], Awaitable[bool]],
+    ) -> None:
+        self.number = 1
+        self._services = services
+        self._service = service
+        self._request_id = request_id
+        self._recover = recover
+        self._repeated = self._empty = 0
+
+    async def ask(
+        self, send: Callable[[int], Awaitable[T]], repeats: Callable[[UpstreamError], bool] = lambda _error: True
+    ) -> T:
+        """What `send` makes of an attempt, given its number. Raises its last UpstreamError, and any other error.
+
+        repeats  whether waiting and asking again is an option after this error
+        """
+        while True:
+            try:
+                return await send(self.number)
+            except UpstreamError as error:
+                wait = await self.after(error, repeats=repeats(error))
+                if wait is None:
+                    raise
+            await self.wait(wait)
+
+    async def after(
+        self,
+        error: UpstreamError,
+        visible: Visible = Visible.NOTHING,
+        *,
+        repeats: bool = True,
+        rewrite: Callable[[UpstreamError], bool] = lambda _error: False,
+    ) -> float | None:
+        """Seconds until the next attempt, None when there is none.
+
+        visible  what the client has seen of the answer
+        rewrite  writes another body in place of a refused one, if it can
+        """
+        if RETRY_BUDGETS[visible].recovery and (await self._recover(error) or rewrite(error)):
+            self.number += 1
+            return 0.0
+        decision: Decision = GiveUp()
+        if repeats:
+            decision = decide(error, attempt=self._repeated, visible=visible, chance=self._services.random())
+        self._log(error, decision)
+        self._repeated += 1
+        return self._next(decision)
+
+    def after_nothing(self, visible: Visible, *, after_tool_result: bool) -> float | None:
+        """The same for an answer without content."""
+        chance = self._services.random()
+        decision = decide_empty(
+            attempt=self._empty, visible=visible, after_tool_result=after_tool_result, chance=chance
+        )
+        self._empty += 1
+        return self._next(decision)
+
+    def _next(self, decision: Decision) -> float | None:
+        if isinstance(decision, GiveUp):
+            return None
+        self.number += 1
+        return decision.after
+
+    async def wait(self, seconds: float) -> None:
+        if seconds:
+            await self._services.sleep(seconds)
+
+    def _log(self, error: UpstreamError, decision: Decision) -> None:
+        self._services.log.write(
+            "warn",
+            self._service.label,
+            f"{self._service.service}_upstream_request_failed",
+            reqId=self._request_id,
+            attempt=self.number,
+            kind=error.kind,
+            status=error.status,
+            upstreamId=error.upstream_id,
+            retryInS=decision.after if isinstance(decision, Retry) else None,
+        )
 
 
 class AttemptRunner:
@@ -44,55 +133,63 @@ class AttemptRunner:
 
     def __init__(self, call: Call, services: Services, upstream: UpstreamAdapter) -> None:
         self._call = call
-        self._services = services
         self._upstream = upstream
         self._wire = upstream.wire
         self._profile = upstream.profile
         self._raise_for_event = upstream.wire.raise_for_event
+        self._attempts = Attempts(services, upstream.profile, call.request_id, upstream.recover)
         self._input_tokens = 0
-        self._visible = Visibility.NOTHING
+        self._visible = Visible.NOTHING
         self._holds = True  # all that another attempt would need
         self._stream = MessageStream(f"msg_{services.new_id()}", call.shown)
         self._stop_words = stops_of(call.request)
         self._stops: StopSequences | None = None
+        self._held = HeldEvents()
+        self._over = False
 
     async def run(self) -> AsyncGenerator[list[Event], None]:
-        """The answer in batches. Raises ProxyError."""
-        self._call.timings.signing_in()
+        """The answer in batches. Raises ProxyError. One generator for all of it: each layer between an upstream and
+        the writer costs every event."""
         await self._upstream.sign_in()
-        self._call.timings.signed_in()
-        sent, repeated, empty = 1, 0, 0
         while True:
+            self._begin()
             try:
-                async with aclosing(self._attempt(sent)) as batches:
-                    async for batch in batches:
-                        yield batch
+                async with aclosing(self._upstream.contact(self._attempts.number)) as upstream:
+                    first = asyncio.ensure_future(anext(upstream, None))
+                    try:
+                        if not self._stream.started:
+                            yield await self.opening()
+                        batch = await first
+                    finally:
+                        await _settle(first)
+                    reducer = self._reading()
+                    try:
+                        while batch is not None:
+                            out, failure = self._read(batch, reducer)
+                            if out:
+                                yield out
+                                self._let_go()
+                            if self._over:
+                                return
+                            if failure is not None:
+                                raise failure
+                            batch = await anext(upstream, None)
+                    except (BadAnswer, UpstreamError) as error:
+                        if rest := self._rest(reducer):
+                            yield rest
+                        raise self._upstream.contextualise(self._as_upstream(error), self._visible) from None
                 return
             except _EmptyAnswer:
-                nothing = self._upstream.contextualise(self._empty_answer())
-                decision = decide_empty(
-                    attempt=empty,
-                    visible=self._visible,
-                    after_tool_result=self._wire.after_tool_result,
-                    chance=self._services.random(),
-                )
-                if isinstance(decision, GiveUp) or not nothing.repeatable:
+                nothing = self._upstream.contextualise(self._empty_answer(), self._visible)
+                again = self._wire.after_tool_result
+                wait = self._attempts.after_nothing(self._visible, after_tool_result=again)
+                if wait is None or not nothing.repeatable:
                     raise self._upstream.client_error(nothing) from None
-                empty += 1
             except UpstreamError as error:
-                if RETRY_BUDGETS[self._visible].recovery and await self._recover(error):
-                    sent += 1
-                    continue
-                decision = decide(error, attempt=repeated, visible=self._visible, chance=self._services.random())
-                self._log_failure(error, sent, decision)
-                if isinstance(decision, GiveUp):
+                wait = await self._attempts.after(error, self._visible, rewrite=self._wire.recover)
+                if wait is None:
                     raise self._upstream.client_error(error) from None
-                repeated += 1
-            sent += 1
-            await self._services.sleep(decision.after)
-
-    async def _recover(self, error: UpstreamError) -> bool:
-        return await self._upstream.recover(error) or self._wire.recover(error)
+            await self._attempts.wait(wait)
 
     async def opening(self) -> list[Event]:
         """`message_start`, with an estimate that is made while the upstream is being contacted. Asked for before `run`,
@@ -105,76 +202,53 @@ class AttemptRunner:
         self._stream.start()
         return self._stream.take()
 
-    async def _attempt(self, number: int) -> AsyncGenerator[list[Event], None]:
-        self._stream = self._stream.afresh(shown=self._visible > Visibility.BUFFERED)
-        if self._visible == Visibility.BUFFERED:  # nothing is left of what was said before
-            self._visible = Visibility.NOTHING
-        self._call.record(UpstreamStarted(number))
-        upstream = self._upstream.contact(number)
-        async with aclosing(upstream):
-            first = asyncio.ensure_future(anext(upstream, None))
-            try:
-                if not self._stream.started:
-                    yield await self.opening()
-                batch = await first
-            finally:
-                await _settle(first)
-            async for events in self._reduce(batch, upstream):
-                yield events
+    def _begin(self) -> None:
+        """Another attempt: of an answer that was held back nothing is left."""
+        self._stream = self._stream.afresh(shown=self._visible > Visible.BUFFERED)
+        if self._visible is Visible.BUFFERED:
+            self._visible = Visible.NOTHING
+        self._call.record(UpstreamStarted(self._attempts.number))
 
-    async def _reduce(
-        self, batch: Batch | None, upstream: AsyncGenerator[Batch, None]
-    ) -> AsyncGenerator[list[Event], None]:
-        """Upstream batches to Messages batches; what a reader could see is held until the model has said something, or
-        until the end when nobody reads before it."""
-        reducer = self._wire.reducer(self._stream)
+    def _reading(self) -> AnswerReducer:
+        """What reads the answer of this attempt."""
         words = self._stop_words
         self._stops = StopSequences(words, input_tokens=self._input_tokens) if words else None
-        held = HeldEvents()
-        try:
-            while batch is not None:
-                out, failure = self._feed(batch, reducer)
-                out = self._stops.feed(out) if self._stops else out
-                over = reducer.finished or bool(self._stops and self._stops.done)
-                if reducer.finished and not (reducer.produced or self._may_be_empty(reducer)):
-                    raise _EmptyAnswer
-                if self._visible is not Visibility.CONTENT:
-                    out = self._shown(out, held, said=reducer.produced or over, over=over)
-                if out:
-                    yield out
-                    self._let_go()
-                if over:
-                    return
-                if failure is not None:
-                    raise failure
-                batch = await anext(upstream, None)
-        except (BadAnswer, UpstreamError) as error:
-            if rest := self._rest(reducer):
-                yield rest
-            raise self._upstream.contextualise(self._as_upstream(error)) from None
+        self._held = HeldEvents()
+        self._over = False
+        return self._wire.reducer(self._stream)
 
-    def _shown(self, out: list[Event], held: HeldEvents, *, said: bool, over: bool) -> list[Event]:
+    def _read(self, batch: Batch, reducer: AnswerReducer) -> tuple[list[Event], BadAnswer | UpstreamError | None]:
+        """An upstream batch as Messages events, and its failure. What a reader could see is held until the model has
+        said something, or until the end when nobody reads before it."""
+        out, failure = self._feed(batch, reducer)
+        out = self._stops.feed(out) if self._stops else out
+        self._over = reducer.finished or bool(self._stops and self._stops.done)
+        if reducer.finished and not (reducer.produced or self._may_be_empty(reducer)):
+            raise _EmptyAnswer
+        if self._visible is not Visible.CONTENT:
+            out = self._shown(out, said=reducer.produced or self._over)
+        return out, failure
+
+    def _shown(self, out: list[Event], *, said: bool) -> list[Event]:
         """What of a batch comes out now, with what was held before it."""
         if said:
             self._call.timings.generating()
-        if said or self._visible > Visibility.BUFFERED:
-            self._visible = max(self._visible, self._seen(over=over))
-        if self._visible <= Visibility.BUFFERED:
-            held.add(event for event in out if event["type"] not in _FRAMING)
-            return [event for event in out if event["type"] in _FRAMING]
-        return held.take() + out
+        if said or self._visible > Visible.BUFFERED:
+            self._visible = max(self._visible, self._seen(over=self._over))
+        if self._visible <= Visible.BUFFERED:
+            self._held.add(event for event in out if event["type"] not in FRAMING_EVENTS)
+            return [event for event in out if event["type"] in FRAMING_EVENTS]
+        return self._held.take() + out
 
     def _let_go(self) -> None:
-        """Behind the first batch that was read and cannot be taken back."""
-        if self._holds and self._visible is Visibility.CONTENT:
+        """After the first batch that was read and cannot be taken back."""
+        if self._holds and self._visible is Visible.CONTENT:
             self._holds = False
             self._wire.let_go()
 
-    def _seen(self, *, over: bool) -> Visibility:
+    def _seen(self, *, over: bool) -> Visible:
         """What the client sees of an answer in which something was said."""
-        if self._call.folded and not over:
-            return Visibility.BUFFERED
-        return Visibility.CONTENT if self._stream.committed else Visibility.THINKING
+        return Visible.BUFFERED if self._call.folded and not over else self._stream.visible
 
     def _feed(self, batch: Batch, reducer: AnswerReducer) -> tuple[list[Event], BadAnswer | UpstreamError | None]:
         """The events of a batch up to its end or its first failure: how the upstream's data was cut into pieces must
@@ -193,7 +267,7 @@ class AttemptRunner:
     def _rest(self, reducer: AnswerReducer) -> list[Event]:
         """What must still be said before the stream breaks: nothing, as long as nothing was shown."""
         rest = reducer.interrupt()
-        if self._visible <= Visibility.BUFFERED:
+        if self._visible <= Visible.BUFFERED:
             return []
         self._visible = self._seen(over=True)  # what waited behind a thought came out
         rest = broken_off(rest) if self._call.converted else rest
@@ -205,8 +279,6 @@ class AttemptRunner:
         kind = "transport" if isinstance(error, CutAnswer) else "bad_answer"
         return self._profile.error(str(error), kind=kind, code=PROTOCOL_ERROR)
 
-    # -- failures
-
     def _may_be_empty(self, reducer: AnswerReducer) -> bool:
         """Whether an answer without content is passed on. Clients check a model by asking for a single token: any
         answer will do; and one that was cut by a limit or a filter says so itself."""
@@ -217,19 +289,6 @@ class AttemptRunner:
         """The model finished without saying anything, every time it was asked."""
         words = "the model completed without producing any output; repeating the request may help"
         return self._profile.error(words, kind="overloaded")
-
-    def _log_failure(self, error: UpstreamError, number: int, decision: Decision) -> None:
-        self._services.log.write(
-            "warn",
-            self._profile.label,
-            f"{self._profile.service}_upstream_request_failed",
-            reqId=self._call.request_id,
-            attempt=number,
-            kind=error.kind,
-            status=error.status,
-            upstreamId=error.upstream_id,
-            retryInS=decision.after if isinstance(decision, Retry) else None,
-        )
 
 
 async def _settle(task: asyncio.Future[Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from proxy.auth.store import Credential
 from proxy.core.secret import Secret
+from proxy.observe.timings import Timings
 
 
 class CredentialSource(Protocol):
@@ -35,10 +36,11 @@ class CredentialSource(Protocol):
 
 
 class RequestCredential:
-    """`renewed` tells whether that has happened."""
+    """`renewed` tells whether that has happened; `timings` of the request learn how long it waited."""
 
-    def __init__(self, credentials: CredentialSource) -> None:
+    def __init__(self, credentials: CredentialSource, timings: Timings | None = None) -> None:
         self._credentials = credentials
+        self._timings = timings or Timings()
         self._current: Credential | None = None
         self.renewed = False
 
@@ -56,7 +58,9 @@ class RequestCredential:
 
     async def get(self) -> Credential:
         """Raises ProxyError."""
+        self._timings.signing_in()
         self._current = await self._credentials.get()
+        self._timings.signed_in()
         return self._current
 
     async def renew(self) -> bool:

@@ -9,20 +9,10 @@ before its end.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 from proxy.core.upstream_failures import PASSING_KINDS, as_seconds, moment_of_http_date
+from proxy.core.visible import Visible
 from proxy.errors import ProxyError, UpstreamError
-
-
-class Visibility(IntEnum):
-    """How much of the answer there is, and of that the client has seen; BUFFERED is any of it, unseen."""
-
-    NOTHING = 0
-    BUFFERED = 1
-    THINKING = 2
-    CONTENT = 3
-
 
 #: Attempts after the first.
 MAX_RETRIES = 3
@@ -47,11 +37,12 @@ class RetryBudget:
 
 
 #: How much the client has seen -> what may be done.
-RETRY_BUDGETS: dict[Visibility, RetryBudget] = {
-    Visibility.NOTHING: RetryBudget(True, MAX_RETRIES, MAX_EMPTY_RETRIES),
-    Visibility.BUFFERED: RetryBudget(True, MAX_RETRIES, MAX_EMPTY_RETRIES),
-    Visibility.THINKING: RetryBudget(False, MAX_THINKING_RETRIES, 0),
-    Visibility.CONTENT: RetryBudget(False, 0, 0),
+RETRY_BUDGETS: dict[Visible, RetryBudget] = {
+    **dict.fromkeys(
+        (Visible.NOTHING, Visible.FRAMING, Visible.BUFFERED), RetryBudget(True, MAX_RETRIES, MAX_EMPTY_RETRIES)
+    ),
+    Visible.THINKING: RetryBudget(False, MAX_THINKING_RETRIES, 0),
+    Visible.CONTENT: RetryBudget(False, 0, 0),
 }
 
 BASE_S = 2.0
@@ -84,7 +75,7 @@ def backoff(attempt: int, chance: float) -> float:
     return step * (0.5 + 0.5 * chance)
 
 
-def decide(error: ProxyError, *, attempt: int, visible: Visibility, chance: float) -> Decision:
+def decide(error: ProxyError, *, attempt: int, visible: Visible, chance: float) -> Decision:
     """What to do about a failed attempt.
 
     attempt  how many attempts were repeated already
@@ -99,7 +90,7 @@ def decide(error: ProxyError, *, attempt: int, visible: Visibility, chance: floa
     return Retry(max(MIN_WAIT_S, error.retry_after)) if error.retry_after <= MAX_WAIT_S else GiveUp()
 
 
-def decide_empty(*, attempt: int, visible: Visibility, after_tool_result: bool, chance: float) -> Decision:
+def decide_empty(*, attempt: int, visible: Visible, after_tool_result: bool, chance: float) -> Decision:
     """What to do about an answer without content. After a tool result the call itself may have been the answer, so one
     more attempt is enough there."""
     allowed = RETRY_BUDGETS[visible].empties

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from samples import rows
 
 from proxy.core.responses_events import responses_failure
+from proxy.core.visible import Visible
 from proxy.errors import UpstreamError, headers, messages_body, messages_event, openai_body, openai_status
 from proxy.providers.p3_grok.failures import MAX_WORDS, PROFILE, client_error, upstream_error
-from proxy.providers.upstream.retry import Retry, Visibility, decide
+from proxy.providers.upstream.retry import Retry, decide
 from proxy.providers.upstream.transport import refusal_of
 
 FINAL, BUSY = {"x-should-retry": "false"}, {"Retry-After": "2"}
@@ -34,7 +35,7 @@ def answered(status: int, body: Any, **sent: str) -> UpstreamError:
 
 
 def is_repeated(error: UpstreamError) -> bool:
-    return isinstance(decide(error, attempt=0, visible=Visibility.NOTHING, chance=0.0), Retry)
+    return isinstance(decide(error, attempt=0, visible=Visible.NOTHING, chance=0.0), Retry)
 
 
 def flat(code: Any, error: str) -> dict[str, Any]:
@@ -151,7 +152,7 @@ def test_an_upstream_that_says_so_is_not_asked_again(status: int) -> None:
 
 def test_a_wait_is_handed_on_when_it_is_long() -> None:
     short, long = (answered(429, {"error": "slow"}, retry_after=wait) for wait in ("7", "31.2"))
-    assert decide(short, attempt=0, visible=Visibility.NOTHING, chance=0.0) == Retry(7.0)
+    assert decide(short, attempt=0, visible=Visible.NOTHING, chance=0.0) == Retry(7.0)
     assert not is_repeated(long) and headers(client_error(long)) == {"Retry-After": "32"}
 
 

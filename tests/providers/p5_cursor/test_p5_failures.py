@@ -8,9 +8,10 @@ from typing import Any
 from samples import rows
 
 from proxy.core.sse import dump_json
+from proxy.core.visible import Visible
 from proxy.errors import UpstreamError, headers
 from proxy.providers.p5_cursor.failures import LARGE_INPUT, client_error, document_error, end_error, refusal
-from proxy.providers.upstream.retry import GiveUp, Retry, Visibility, decide
+from proxy.providers.upstream.retry import GiveUp, Retry, decide
 
 
 def end(error: Any) -> UpstreamError | None:
@@ -31,7 +32,7 @@ def shown(error: UpstreamError, tokens: int = 10) -> tuple[int, str, str]:
 
 
 def is_repeated(error: UpstreamError) -> bool:
-    return isinstance(decide(error, attempt=0, visible=Visibility.NOTHING, chance=0.0), Retry)
+    return isinstance(decide(error, attempt=0, visible=Visible.NOTHING, chance=0.0), Retry)
 
 
 @rows("payload", [b"", b"  ", b"{}", b"not json", b"[]", b'{"metadata": {}}', b'{"error": null}'])
@@ -203,4 +204,4 @@ def test_a_document_in_place_of_a_stream() -> None:
 def test_no_credential_of_the_services_words_is_passed_on() -> None:
     token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefgh"
     assert token not in reported("internal", message=f"bad token {token}").message
-    assert isinstance(decide(reported("internal"), attempt=0, visible=Visibility.NOTHING, chance=0), GiveUp)
+    assert isinstance(decide(reported("internal"), attempt=0, visible=Visible.NOTHING, chance=0), GiveUp)

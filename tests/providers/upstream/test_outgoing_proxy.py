@@ -17,10 +17,11 @@ from samples import each
 
 from proxy.auth.http import TokenClient
 from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.core.visible import Visible
 from proxy.errors import UpstreamError, headers, messages_body
 from proxy.providers.upstream.client import client_session
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
-from proxy.providers.upstream.retry import GiveUp, Visibility, decide
+from proxy.providers.upstream.retry import GiveUp, decide
 
 USER = "me:p@ss"
 SCHEMES = ("http", "https", "ws", "wss")
@@ -237,7 +238,7 @@ async def test_a_tunnel_that_does_not_open(net: Net, scheme: str, failing: str) 
 def assert_final_and_silent(error: UpstreamError) -> None:
     """Never repeated, and without a credential."""
     assert not error.repeatable
-    assert decide(error, attempt=0, visible=Visibility.NOTHING, chance=0.5) == GiveUp()
+    assert decide(error, attempt=0, visible=Visible.NOTHING, chance=0.5) == GiveUp()
     assert error.row.messages == "api_error" and error.__cause__ is None
     assert "p@ss" not in error.message and "p%40ss" not in error.message and "me:" not in error.message
 

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import rows
 
+from proxy.core.visible import Visible
 from proxy.errors import KINDS, RequestError, SignInError, UpstreamError
 from proxy.providers.upstream import retry
 from proxy.providers.upstream.failures import with_long_wait
-from proxy.providers.upstream.retry import GiveUp, Retry, Visibility, backoff, decide, decide_empty, parse_retry_after
+from proxy.providers.upstream.retry import GiveUp, Retry, backoff, decide, decide_empty, parse_retry_after
 
 NOW = 1_800_000_000.0
 
@@ -25,16 +26,16 @@ FAILURES = {
 }
 #: What went wrong -> how often it is tried again when there was nothing, something unseen, thinking or content.
 RULE = {
-    **dict.fromkeys([*KINDS, "maybe at work", "the upstream says so"], (0, 0, 0, 0)),
-    **dict.fromkeys(("transient", "upstream_timeout", "overloaded", "rate_limit", "transport"), (3, 3, 1, 0)),
-    "empty": (2, 2, 0, 0),
-    "empty after a tool result": (1, 1, 0, 0),
+    **dict.fromkeys([*KINDS, "maybe at work", "the upstream says so"], (0, 0, 0, 0, 0)),
+    **dict.fromkeys(("transient", "upstream_timeout", "overloaded", "rate_limit", "transport"), (3, 3, 3, 1, 0)),
+    "empty": (2, 2, 2, 0, 0),
+    "empty after a tool result": (1, 1, 1, 0, 0),
 }
 
 
 @rows("problem", RULE)
-@rows("shown", Visibility)
-def test_the_commit_rule(problem: str, shown: Visibility) -> None:
+@rows("shown", Visible)
+def test_the_commit_rule(problem: str, shown: Visible) -> None:
     def again(attempt: int) -> bool:
         if problem.startswith("empty"):
             tool = problem != "empty"
@@ -46,12 +47,12 @@ def test_the_commit_rule(problem: str, shown: Visibility) -> None:
 
 
 def test_causes_are_removed_only_before_anything_was_shown() -> None:
-    assert [retry.RETRY_BUDGETS[shown].recovery for shown in Visibility] == [True, True, False, False]
+    assert [retry.RETRY_BUDGETS[shown].recovery for shown in Visible] == [True, True, True, False, False]
 
 
 @pytest.mark.parametrize("error", [RequestError("x"), SignInError("x")])
 def test_what_is_not_the_upstreams_fault_is_not_repeated(error: RequestError | SignInError) -> None:
-    assert decide(error, attempt=0, visible=Visibility.NOTHING, chance=0) == GiveUp()
+    assert decide(error, attempt=0, visible=Visible.NOTHING, chance=0) == GiveUp()
 
 
 @rows(
@@ -62,7 +63,7 @@ def test_what_is_not_the_upstreams_fault_is_not_repeated(error: RequestError | S
     ],
 )
 def test_a_named_wait_is_kept_or_left_to_the_client(retry_after: float, expected: Retry | GiveUp) -> None:
-    assert decide(failed("rate_limit", retry_after), attempt=0, visible=Visibility.NOTHING, chance=0.5) == expected
+    assert decide(failed("rate_limit", retry_after), attempt=0, visible=Visible.NOTHING, chance=0.5) == expected
 
 
 @given(st.integers(0, 50), st.floats(0, 1))
@@ -91,7 +92,7 @@ def test_retry_after_is_a_number_or_a_date(value: str | None, expected: float | 
 def test_a_far_date_is_kept_and_left_to_the_client() -> None:
     seconds = parse_retry_after("Fri, 01 Jan 2038 00:00:00 GMT", now=NOW)
     assert seconds is not None and seconds > 300_000_000
-    assert decide(failed("rate_limit", seconds), attempt=0, visible=Visibility.NOTHING, chance=0) == GiveUp()
+    assert decide(failed("rate_limit", seconds), attempt=0, visible=Visible.NOTHING, chance=0) == GiveUp()
 
 
 @rows(
@@ -108,6 +109,6 @@ def test_a_far_date_is_kept_and_left_to_the_client() -> None:
 def test_a_wait_that_is_longer_than_ours_is_passed_on_and_named(wait: float | None, message: str, told: str) -> None:
     error = with_long_wait(UpstreamError(message, kind="rate_limit", retry_after=wait))
     assert (error.message, error.retry_after) == (told, wait)
-    assert wait is None or isinstance(decide(error, attempt=0, visible=Visibility.NOTHING, chance=0), GiveUp) == (
+    assert wait is None or isinstance(decide(error, attempt=0, visible=Visible.NOTHING, chance=0), GiveUp) == (
         wait > 30
     )

@@ -13,25 +13,23 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.compaction import is_compaction
 from proxy.core.identity import Owner
 from proxy.core.messages import Event
 from proxy.core.responses_events import incomplete_reason, responses_failure
 from proxy.errors import ProxyError
-from proxy.providers.contract import Call, Services
+from proxy.providers.contract import Call
 from proxy.providers.p1_codex import request as p1_request
-from proxy.providers.p1_codex.account.workspace import Workspaces
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.compaction.items import compaction_body, encrypted_content, native_history
 from proxy.providers.p1_codex.compaction.store import CompactionStore, Dropped
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.p1_codex.signed import Signer
 from proxy.providers.p1_codex.socket.frames import SharedBody
 from proxy.providers.p1_codex.turn import CodexTurn
-from proxy.providers.p1_codex.unary import UnaryCalls
 from proxy.providers.upstream.transport import Transport, UpstreamRequest
 
 
@@ -94,11 +92,10 @@ class _CompactionTurn:
 class CompactionFlow:
     """Makes, replays and drops the compactions of all conversations. One object for all requests."""
 
-    def __init__(self, services: Services, unary: UnaryCalls, workspaces: Workspaces, transport: Transport) -> None:
-        self._limits = services.tuning.of(CompactionFlowLimits)
-        self._services = services
-        self._unary = unary
-        self._workspaces = workspaces
+    def __init__(self, signer: Signer, transport: Transport) -> None:
+        self._limits = signer.services.tuning.of(CompactionFlowLimits)
+        self._services = signer.services
+        self._signer = signer
         self._transport = transport
         self._store = CompactionStore()
 
@@ -106,32 +103,30 @@ class CompactionFlow:
         self, call: Call, prepared: Prepared, turn: Callable[[Prepared], CodexTurn]
     ) -> AsyncGenerator[list[Event], None]:
         """The answer of `turn` to the call, in batches. Raises ProxyError as the turn does."""
-        if call.owner is not None and self._services.config().section(CodexSettings).server_compaction:
-            return self._run(call, call.owner, prepared, turn)
-        if call.owner is not None:
+        if call.owner is None:
+            return turn(prepared).run()
+        if not self._services.config().section(CodexSettings).server_compaction:
             self.discard(call.owner, call.request_id, "off")
-        return turn(prepared).run()
+            return turn(prepared).run()
+        plan, prepared = self._plan(call, call.owner, prepared)
+        return turn(prepared).run() if plan is None else self._run(plan, prepared, turn(prepared))
 
     async def _run(
-        self, call: Call, owner: Owner, prepared: Prepared, turn: Callable[[Prepared], CodexTurn]
+        self, plan: _CompactionTurn, prepared: Prepared, running: CodexTurn
     ) -> AsyncGenerator[list[Event], None]:
-        plan, prepared = self._plan(call, owner, prepared)
-        running = turn(prepared)
-        ending = _AnswerEnd(self._limits.summary_chars, [] if plan is not None and plan.boundary else None)
+        ending = _AnswerEnd(self._limits.summary_chars, [] if plan.boundary else None)
         try:
-            if plan is not None and plan.boundary:
+            if plan.boundary:
                 yield await running.opening()  # the client does not know of the work that comes first
                 plan.settled = not await self._compact(plan, prepared)
             async with aclosing(running.run()) as batches:
                 async for batch in batches:
-                    if plan is not None:
-                        ending.feed(batch)
-                        if ending.over:  # settled before the client knows: its next request may follow at once
-                            self._settle(plan, ending, fell_back=running.fell_back)
+                    ending.feed(batch)
+                    if ending.over:  # settled before the client knows: its next request may follow at once
+                        self._settle(plan, ending, fell_back=running.fell_back)
                     yield batch
         finally:
-            if plan is not None:
-                self._settle(plan, ending, fell_back=running.fell_back)
+            self._settle(plan, ending, fell_back=running.fell_back)
 
     def discard(self, owner: Owner, request_id: str, reason: str) -> None:
         """Forgets what is known of an owner."""
@@ -183,24 +178,14 @@ class CompactionFlow:
     async def _ask(self, call: Call, prepared: Prepared, body: SharedBody, config: Config) -> str:
         """The content of the encrypted item. Raises ProxyError, _Unusable, TimeoutError."""
         headers = p1_request.headers(config, lite=prepared.lite, session=call.session)
+        signed = self._signer.request(call.request_id)
 
-        async def send(credential: Credential, number: int) -> str:
-            workspace = await self._workspaces.of(credential)
-            signed = workspace.headers(p1_request.with_credential(headers, credential))
-            url = workspace.url(config.section(CodexSettings).base_url)
-            request = p1_request.post(
-                config,
-                signed,
-                body.written,
-                request_id=call.request_id,
-                attempt=number,
-                url=url,
-                capture=call.capture,
-            )
-            return await self._read(request)
+        async def send(number: int) -> str:
+            return await self._read(signed.post(config, headers, body.written, number, capture=call.capture))
 
         async with asyncio.timeout(self._limits.wait_s):
-            return await self._unary.ask(call.request_id, send)
+            await signed.sign_in()
+            return await signed.attempts().ask(send)
 
     async def _read(self, request: UpstreamRequest) -> str:
         """One answer to its end."""

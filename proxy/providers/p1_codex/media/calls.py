@@ -11,25 +11,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from proxy.auth.refresh import Credentials
-from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.media.answers import HeldAnswer, check_images, images_usage, transcript_of
 from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.reducer import BadAnswer
 from proxy.core.secret import blanked
-from proxy.errors import UpstreamError
+from proxy.errors import MEDIA_UPSTREAM, UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
-from proxy.providers.contract import MediaAnswer, MediaCall, Services
-from proxy.providers.p1_codex import request as p1_request
-from proxy.providers.p1_codex.account.workspace import Workspaces
+from proxy.providers.contract import MediaAnswer, MediaCall
 from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.media import requests as media_requests
 from proxy.providers.p1_codex.media.failures import refusal, unreachable, unreadable
 from proxy.providers.p1_codex.settings import CodexSettings
-from proxy.providers.upstream.credential import RequestCredential
-from proxy.providers.upstream.transport import HttpTransport, OpenAnswer, UpstreamRequest
+from proxy.providers.p1_codex.signed import Signer
+from proxy.providers.upstream.transport import HttpTransport, OpenAnswer
 
 _MIB = 1024 * 1024
 _ALWAYS_PASSED = ("retry-after", "x-request-id", "openai-processing-ms")
@@ -85,12 +82,9 @@ class _Upload:
 class MediaCalls:
     """Both services of one account."""
 
-    def __init__(
-        self, services: Services, credentials: Credentials, workspaces: Workspaces, transport: HttpTransport
-    ) -> None:
-        self._services = services
-        self._credentials = credentials
-        self._workspaces = workspaces
+    def __init__(self, signer: Signer, transport: HttpTransport) -> None:
+        self._signer = signer
+        self._services = signer.services
         self._transport = transport
 
     async def images(self, call: MediaCall, request: ImageRequest) -> MediaAnswer:
@@ -113,51 +107,28 @@ class MediaCalls:
 
     async def _ask(self, service: MediaService, call: MediaCall, config: Config, upload: _Upload) -> _Answer:
         """Raises ProxyError."""
-        credential = RequestCredential(self._credentials)
+        signed = self._signer.request(call.request_id, call.timings)
+        routed = media_requests.is_routed(upload.url, config.section(CodexSettings).base_url)
+
+        async def send(number: int) -> _Answer:
+            call.record(UpstreamStarted(number))
+            try:
+                if routed:
+                    await signed.locate()
+                request = signed.post(config, upload.headers, upload.body, number, url=upload.url)
+                async with self._transport.open(request) as answer:
+                    if answer.response.status == 401 and not signed.credential.renewed:
+                        raise PROFILE.error("the token was refused", kind="sign_in", status=401, code=MEDIA_UPSTREAM)
+                    upload.done()
+                    return await self._read(service, answer)
+            except UpstreamError as error:
+                raise error if error.code else unreachable(service.name, error) from None
+
         try:
-            call.timings.signing_in()
-            await credential.get()
-            call.timings.signed_in()
-            number = 1
-            while (answer := await self._attempt(service, call, config, upload, credential, number)) is None:
-                await credential.renew()
-                number += 1
+            await signed.credential.get()
+            return await signed.attempts().ask(send, repeats=lambda _error: False)
         finally:
             upload.done()
-        return answer
-
-    async def _attempt(
-        self,
-        service: MediaService,
-        call: MediaCall,
-        config: Config,
-        upload: _Upload,
-        credential: RequestCredential,
-        number: int,
-    ) -> _Answer | None:
-        """None: the token was refused for the first time. Raises UpstreamError."""
-        call.record(UpstreamStarted(number))
-        try:
-            request = await self._request(call, config, upload, credential.current, number)
-            async with self._transport.open(request) as answer:
-                if answer.response.status == 401 and not credential.renewed:
-                    return None
-                upload.done()
-                return await self._read(service, answer)
-        except UpstreamError as error:
-            raise error if error.code else unreachable(service.name, error) from None
-
-    async def _request(
-        self, call: MediaCall, config: Config, upload: _Upload, credential: Credential, number: int
-    ) -> UpstreamRequest:
-        url, headers = upload.url, p1_request.with_credential(upload.headers, credential)
-        if media_requests.is_routed(url, config.section(CodexSettings).base_url):
-            workspace = await self._workspaces.of(credential)
-            url, headers = workspace.url(url), workspace.headers(headers)
-        timings = call.timings
-        return p1_request.post(
-            config, headers, upload.body, request_id=call.request_id, attempt=number, url=url, timings=timings
-        )
 
     async def _read(self, service: MediaService, answer: OpenAnswer) -> _Answer:
         """The whole answer. Raises UpstreamError."""

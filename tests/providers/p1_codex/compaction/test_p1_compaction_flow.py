@@ -155,7 +155,7 @@ async def test_the_estimate_counts_the_history_and_not_the_summary(live: Live) -
 async def test_it_is_asked_for_again_like_any_other_answer(live: Live) -> None:
     play(live, {"match": TRIGGERED, "fault": "server_error"}, {"match": TRIGGERED, "fault": "failed"})
     await compacted(live)
-    assert live.sleeps == [1.5, 3.0] and len(live.notes.all("buffered_transport_retry")) == 2
+    assert live.sleeps == [1.5, 3.0] and len(live.notes.all("codex_upstream_request_failed")) == 2
     assert await follows(live)
 
 

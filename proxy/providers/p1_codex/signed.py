@@ -1,0 +1,99 @@
+"""Requests to P1's services: signed for their account, and sent to where its workspace is served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proxy.auth.refresh import Credentials
+from proxy.config import Config
+from proxy.core.media.pieces import Pieces
+from proxy.errors import UpstreamError
+from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
+from proxy.observe.timings import Timings
+from proxy.providers.contract import Services
+from proxy.providers.p1_codex.account.rate_limits import RateLimits
+from proxy.providers.p1_codex.account.workspace import Workspace, Workspaces
+from proxy.providers.p1_codex.failures import PROFILE
+from proxy.providers.p1_codex.request import with_credential
+from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.upstream.attempts import Attempts
+from proxy.providers.upstream.credential import RequestCredential
+from proxy.providers.upstream.transport import UpstreamRequest, Written
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """What all requests of one account share."""
+
+    services: Services
+    credentials: Credentials
+    workspaces: Workspaces
+    rate_limits: RateLimits
+
+    def request(self, request_id: str, timings: Timings | None = None) -> SignedRequest:
+        """One request. What is asked on the side brings no `timings`."""
+        return SignedRequest(self, request_id, timings)
+
+
+class SignedRequest:
+    """One request of the account: its credential, which is renewed once when it is refused, and its workspace."""
+
+    def __init__(self, signer: Signer, request_id: str, timings: Timings | None) -> None:
+        timings = timings or Timings()
+        self.credential = RequestCredential(signer.credentials, timings)
+        self.request_id = request_id
+        self._signer = signer
+        self._timings = timings
+        self._workspace = Workspace()
+
+    async def sign_in(self) -> None:
+        """Raises ProxyError."""
+        await self.credential.get()
+        await self.locate()
+
+    async def locate(self) -> None:
+        """Finds out where the workspace of the account is served. Raises UpstreamError."""
+        self._workspace = await self._signer.workspaces.of(self.credential.current)
+
+    async def renew(self, error: UpstreamError) -> bool:
+        """A new token in place of one that was refused; True when there is one to try. The account stays the same, and
+        with it the workspace. Raises ProxyError."""
+        return error.status == 401 and await self.credential.renew()
+
+    def attempts(self) -> Attempts:
+        return Attempts(self._signer.services, PROFILE, self.request_id, self.renew)
+
+    def client_error(self, error: UpstreamError) -> UpstreamError:
+        """The error as the client gets it."""
+        return self._signer.rate_limits.client_error(self.credential.account_id, error)
+
+    def headers(self, others: dict[str, str]) -> dict[str, str]:
+        """The headers of a request, with credential and workspace."""
+        return self._workspace.headers(with_credential(others, self.credential.current))
+
+    def url(self, configured: str) -> str:
+        """Where a service is asked for this account."""
+        return self._workspace.url(configured)
+
+    def post(
+        self,
+        config: Config,
+        headers: dict[str, str],
+        body: bytes | Pieces | Written,
+        attempt: int,
+        *,
+        url: str | None = None,
+        capture: RequestCapture = NULL_CAPTURE,
+    ) -> UpstreamRequest:
+        """One attempt over HTTP; `url` is the Responses endpoint unless another is given, both as configured."""
+        codex = config.section(CodexSettings)
+        return UpstreamRequest(
+            url=self.url(codex.base_url if url is None else url),
+            headers=self.headers(headers),
+            body=body,
+            request_id=self.request_id,
+            attempt=attempt,
+            capture=capture,
+            timings=self._timings,
+            head_s=codex.header_timeout_ms / 1000,
+        )
