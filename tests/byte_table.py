@@ -22,7 +22,7 @@ from proxy.providers.p1_codex.socket.keepalive import SocketTimers
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import Sandbox
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 #: What an answer is made of: characters of four bytes, escapes, arguments with both.
 PROMPTS = {

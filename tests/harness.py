@@ -26,7 +26,7 @@ from proxy.core.ingress import IngressRules
 from proxy.core.messages import MessageStream
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
-from proxy.core.token_usage import usage_of
+from proxy.core.tokens.usage import usage_of
 from proxy.errors import PROGRAM
 from proxy.loading import SETTINGS, load, settings_of
 from proxy.observe.capture.contract import Captures
@@ -36,7 +36,7 @@ from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
 from proxy.sandbox.model.prompt_cache import PromptCache
-from proxy.server.state import STATE, StreamTimers
+from proxy.server.request.state import STATE, StreamTimers
 
 
 def ask(prompt: str | list[dict[str, Any]] = "hello", **members: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pictures import png
 
 from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
-from proxy.core.token_usage import usage_of
+from proxy.core.tokens.usage import usage_of
 from proxy.errors import ProxyError
 from proxy.providers.contract import MediaAnswer, MediaCall
 

@@ -15,7 +15,7 @@ from samples import rows
 from proxy.loading import SETTINGS as OURS
 from proxy.loading import load
 from proxy.observe.metrics.table import ACTIVE
-from proxy.server.families import RESPONSES
+from proxy.server.request.families import RESPONSES
 
 RECIPES = Path(__file__).parents[1] / "scripts" / "balancers"
 MANIFESTS = RECIPES / "kubernetes" / "model-proxy.yaml"

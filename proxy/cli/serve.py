@@ -172,7 +172,7 @@ async def _serve(start: _Start) -> int:
     from proxy.observe.request_lines import RequestLines
     from proxy.server.app import create_app
     from proxy.server.listener import Listener
-    from proxy.server.state import STATE
+    from proxy.server.request.state import STATE
 
     log, file = start.log, start.file
     terminal = start.screen is None and _terminal(file.config) is not None
@@ -220,7 +220,7 @@ def _spare_collections() -> None:
 async def _until_stopped(start: _Start, app: web.Application, listener: Listener, said: str) -> None:
     """Waits for the signal, then ends: announces it, stops accepting, lets answers finish, cuts what is left after the
     limit."""
-    from proxy.server.state import STATE
+    from proxy.server.request.state import STATE
 
     if start.screen is None:
         async with _unused(start, listener):
@@ -235,7 +235,7 @@ async def _until_stopped(start: _Start, app: web.Application, listener: Listener
 async def _end(app: web.Application, listener: Listener) -> None:
     """Announces it, and goes on accepting for as long as a balancer in front may take to notice."""
     from proxy.server.app import announce_end
-    from proxy.server.state import STATE
+    from proxy.server.request.state import STATE
 
     announce_end(app)
     await asyncio.sleep(app[STATE].config().stop_notice_ms / 1000)
@@ -323,7 +323,7 @@ class _LibraryRecords(logging.Handler):
 
 def _stopped(app: web.Application, log: FileLog) -> int:
     """The exit status tells whether answers were cut."""
-    from proxy.server.state import STATE
+    from proxy.server.request.state import STATE
 
     cut = app[STATE].running.cut
     log.write("warn" if cut else "info", "server", "server stopped", cutAnswers=cut)

@@ -22,7 +22,7 @@ from proxy.core.blocks import (
 from proxy.core.invalid import InvalidRequest
 from proxy.core.reducer import BadAnswer
 from proxy.core.sizes import least_size
-from proxy.core.token_usage import Usage, usage_of
+from proxy.core.tokens.usage import Usage, usage_of
 from proxy.core.tools.calls import parse_arguments
 from proxy.core.visible import Visible
 

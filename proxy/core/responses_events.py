@@ -10,7 +10,8 @@ from typing import Any
 
 from proxy.core.error_bodies import error_object
 from proxy.core.reducer import USUAL_RULES, AnswerRules
-from proxy.core.token_usage import (
+from proxy.core.sse import load_json
+from proxy.core.tokens.usage import (
     Usage,
     count,
     detail,
@@ -21,6 +22,7 @@ from proxy.core.token_usage import (
     x_search_usage,
 )
 from proxy.core.upstream_failures import Failure, as_seconds, failure_of
+from proxy.core.visible import Visible
 
 #: Stands in the place of something that could not be read. What it was is not known: the answer is whole only if its
 #: last event shows that nothing of it is missing.
@@ -43,6 +45,25 @@ _ERROR_EVENTS = frozenset({"response.error", "error"})
 
 #: An incomplete answer with one of these reasons ends normally; the value is its stop reason.
 INCOMPLETE_STOPS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
+
+
+#: Events without a word of the model, as Messages' framing is.
+_FRAMING = frozenset({"response.created", "response.in_progress", "response.queued", "keepalive", "codex.rate_limits"})
+
+
+def visible_after(name: bytes, data: bytes) -> Visible:
+    """What a reader has seen who got this frame of a stream first: a failure is no answer yet.
+
+    name  of the frame, b"" where its data alone say what it is
+    """
+    kind = name.decode(errors="replace")
+    if not kind:
+        try:
+            event: Any = load_json(data.decode())
+        except (ValueError, RecursionError):
+            event = None
+        kind = str(event.get("type")) if isinstance(event, dict) else ""
+    return Visible.FRAMING if kind in _FRAMING or ENDS.get(kind) == FAILED else Visible.CONTENT
 
 
 def ends_as(event: Mapping[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from proxy.core.blocks import TEXT_DELTA
 from proxy.core.messages import Event, block_delta
-from proxy.core.token_usage import usage_of
+from proxy.core.tokens.usage import usage_of
 
 #: More, or longer, ones are ignored: no client sends them, and each costs a search per piece of text.
 MAX_STOPS = 16

@@ -28,7 +28,7 @@ from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
-from proxy.core.token_usage import Usage
+from proxy.core.tokens.usage import Usage
 from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.observe.lifecycle import Event as LifecycleEvent

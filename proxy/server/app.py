@@ -32,17 +32,17 @@ from proxy.providers.upstream.client import client_session
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
 from proxy.retention import DAY_S, Retention
-from proxy.server.admission import Admission
-from proxy.server.allowance_questions import AllowanceQuestions
-from proxy.server.allowances import watched_rows
-from proxy.server.body import answer_expectation_later
 from proxy.server.callers.callers import Callers
 from proxy.server.callers.key_file import KeyFile
 from proxy.server.callers.meter import Meter
 from proxy.server.edge import edge
+from proxy.server.request.admission import Admission
+from proxy.server.request.allowance_questions import AllowanceQuestions
+from proxy.server.request.sessions import Sessions
+from proxy.server.request.state import STATE, AppState, Catalogs, StreamTimers
 from proxy.server.routes.table import ROUTES
-from proxy.server.sessions import Sessions
-from proxy.server.state import STATE, AppState, Catalogs, StreamTimers
+from proxy.server.serving.allowances import watched_rows
+from proxy.server.serving.body import answer_expectation_later
 from proxy.settings import UnfitValue, check_model
 from proxy.version import __version__
 

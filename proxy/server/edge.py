@@ -14,11 +14,18 @@ from aiohttp import web
 from proxy.config import Config
 from proxy.errors import ProxyError
 from proxy.observe.timings import Timings
-from proxy.server import guard
 from proxy.server.callers.callers import CALLER
-from proxy.server.exchange import TIMING_HEADER, as_proxy_error, error_response, id_headers, is_loss, unforeseen
-from proxy.server.families import MEDIA, MESSAGES, WATCHING, ClientRoute, Family
-from proxy.server.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
+from proxy.server.request import guard
+from proxy.server.request.families import MEDIA, MESSAGES, WATCHING, ClientRoute, Family
+from proxy.server.request.replies import (
+    TIMING_HEADER,
+    as_proxy_error,
+    error_response,
+    id_headers,
+    is_loss,
+    unforeseen,
+)
+from proxy.server.request.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
 from proxy.settings import rows_of
 
 #: How long a body is read, and dropped, behind an answer that did not wait for it; of bytes, what one body may have.
@@ -61,7 +68,7 @@ async def edge(
     except Exception as error:
         if is_loss(error, request):
             return web.Response(status=_LEFT)
-        known = as_proxy_error(error) or unforeseen(state, request_id, error)
+        known = as_proxy_error(error) or unforeseen(state.log, request_id, error)
         response = error_response(known, request_id, family)
     if state.running.draining:
         # So that no client finds the connection closed when it sends its next request; an answer that was begun before

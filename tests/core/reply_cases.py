@@ -24,7 +24,7 @@ from proxy.core.ingress import Ingress
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.token_usage import usage_of
+from proxy.core.tokens.usage import usage_of
 
 ANSWERS = VECTORS / "hub_answers"
 CHAT = VECTORS / "messages_to_chat_reply"

@@ -13,7 +13,7 @@ from samples import rows
 from core.hub_events import CALL, TEXT, THINKING, cited, folded, said, signed, text, thought, typed
 from proxy.core.messages import Event, Fold, MessageStream
 from proxy.core.reducer import BadAnswer
-from proxy.core.token_usage import usage_of
+from proxy.core.tokens.usage import usage_of
 
 LINKS = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
 

@@ -14,7 +14,7 @@ from core.hub_events import answer as whole
 from core.strategies import cut_places, pieces
 from proxy.core.messages import Event, MessageStream
 from proxy.core.stops import MAX_LENGTH, MAX_STOPS, StopSequences, stops_of
-from proxy.core.token_usage import usage_of
+from proxy.core.tokens.usage import usage_of
 
 letters = st.text(alphabet="ab<", max_size=12)
 stop_lists = st.lists(st.text(alphabet="ab<", min_size=1, max_size=4), min_size=1, max_size=3).map(tuple)

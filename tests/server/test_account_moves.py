@@ -13,7 +13,7 @@ from proxy.config import Config
 from proxy.errors import UpstreamError
 from proxy.providers.accounts.named import root_of
 from proxy.sandbox import Sandbox
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 ACCOUNT = "x-model-proxy-account"
 START, *TEXT, REASON, STOP = whole_message("gpt-5.5", "fine")

@@ -14,7 +14,7 @@ from openai_live import BOTH, P1, P2, body_for
 from proxy.observe.lifecycle import Abandoned
 from proxy.providers.upstream.tokenizer import TokenizerLimits
 from proxy.sandbox import Sandbox
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 SESSION = {"x-claude-code-session-id": "s"}
 

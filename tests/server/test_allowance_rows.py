@@ -5,7 +5,7 @@ from __future__ import annotations
 from proxy.core.allowances.report import Allowance, AllowanceWindow
 from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.providers.accounts.allowance_store import AllowanceStore
-from proxy.server.allowances import allowance_rows
+from proxy.server.serving.allowances import allowance_rows
 
 NOW = 1_795_180_000.0
 

@@ -16,7 +16,7 @@ from proxy.errors import ProxyError, UpstreamError
 from proxy.observe.lifecycle import Judged
 from proxy.providers.contract import Call
 from proxy.sandbox import Sandbox
-from proxy.server import auto_mode
+from proxy.server.serving import judge
 
 Batch = list[dict[str, Any]]
 
@@ -206,7 +206,7 @@ async def test_a_bug_in_the_rules_is_no_permission(live: Live, monkeypatch: pyte
     def broken(*_: Any) -> Any:
         raise RecursionError
 
-    monkeypatch.setattr(auto_mode, "decide", broken)
+    monkeypatch.setattr(judge, "decide", broken)
     use(live, Reviewed([START, *used(0), *END], review=says(False)))
     assert told(await live.stream(asking())) == {"t0": {"type": "unavailable", "reason": "error"}}
 

@@ -13,8 +13,8 @@ from oauth_accounts import Clock
 
 from proxy.observe.lifecycle import CacheChecked, UsageUpdated
 from proxy.sandbox import Sandbox
-from proxy.server import cache_watch
-from proxy.server.state import STATE
+from proxy.server.request import cache_watch
+from proxy.server.request.state import STATE
 
 Body = dict[str, Any]
 SESSION = {"x-claude-code-session-id": "session-1"}

@@ -15,7 +15,7 @@ from proxy.config import Config
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
 from proxy.server.callers.callers import Callers
-from proxy.server.guard import API_KEY, check
+from proxy.server.request.guard import API_KEY, check
 from proxy.server.routes.table import ROUTES
 
 OURS = [

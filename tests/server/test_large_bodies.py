@@ -13,7 +13,7 @@ import pytest
 from harness import Live, ask, with_live
 
 from proxy.core.bodies.values import MAX_VALUES
-from proxy.server import pipeline
+from proxy.server.serving import prepare
 
 PATHS = ["/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/v1/responses"]
 
@@ -48,13 +48,13 @@ async def test_millions_of_values_hold_nobody_up(live: Live) -> None:
 
 async def test_a_large_body_is_parsed_in_a_thread(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[threading.Thread] = []
-    decode = pipeline.decode_large_body
+    decode = prepare.decode_large_body
 
     def noted(raw: bytes | bytearray) -> dict[str, Any]:
         threads.append(threading.current_thread())
         return decode(raw)
 
-    monkeypatch.setattr(pipeline, "decode_large_body", noted)
+    monkeypatch.setattr(prepare, "decode_large_body", noted)
     assert (await live.post(ask("hello"))).status == 200
     assert threads == []
     assert (await live.post(ask("word " * 40_000))).status == 200

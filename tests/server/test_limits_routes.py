@@ -15,9 +15,9 @@ from proxy.core.allowances.report import Allowance, AllowanceWindow
 from proxy.errors import UpstreamError
 from proxy.providers.accounts.allowance_store import FILE_NAME
 from proxy.sandbox import Sandbox
-from proxy.server.allowances import explained
+from proxy.server.request.state import STATE, AppState
 from proxy.server.routes.limits import PATHS
-from proxy.server.state import STATE, AppState
+from proxy.server.serving.allowances import explained
 
 LABELS = ["p1", "p2", "p3", "p4"]
 

@@ -41,8 +41,8 @@ from proxy.providers.p1_codex.socket.pool import PoolLimits
 from proxy.providers.p5_cursor import conversations
 from proxy.providers.p5_cursor.bridge import open_runs
 from proxy.providers.upstream.tokenizer import TextCounts, TokenizerLimits
-from proxy.server import sessions
-from proxy.server.state import STATE
+from proxy.server.request import sessions
+from proxy.server.request.state import STATE
 
 
 def is_ours(module: str) -> bool:

@@ -33,7 +33,7 @@ from samples import rows
 from proxy.core.media.pieces import Pieces
 from proxy.observe.lifecycle import Abandoned
 from proxy.sandbox import Sandbox
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 MIB = 1024 * 1024
 JSON = "application/json"

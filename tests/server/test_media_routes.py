@@ -46,7 +46,7 @@ from proxy.observe.lifecycle import (
     Started,
     UsageUpdated,
 )
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 FORM = "multipart/form-data"
 MIB = 1024 * 1024

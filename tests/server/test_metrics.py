@@ -9,7 +9,7 @@ from harness import Live, ask, with_live
 from observe.metrics.exposition import Family, read
 
 from proxy.core.secret import Secret
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 SESSION = {"x-claude-code-session-id": "session-1"}
 ON = {"metrics": True}

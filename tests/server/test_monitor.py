@@ -11,9 +11,9 @@ from harness import Live, ask, until, with_live
 
 from proxy.observe.lifecycle import SPANS
 from proxy.observe.monitor.snapshot import RequestRow, SessionRow, Snapshot, of_json
-from proxy.server import watchers
+from proxy.server.request import watchers
+from proxy.server.request.state import STATE
 from proxy.server.routes import monitor
-from proxy.server.state import STATE
 
 SESSION = {"x-claude-code-session-id": "s"}
 SYSTEM = "# Environment\n - Primary working directory: /projects/example\n"

@@ -21,7 +21,7 @@ from proxy.providers.contract import Provider, Services
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 
 @pytest.fixture

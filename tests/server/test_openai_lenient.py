@@ -14,7 +14,7 @@ from sdk import openai_client, validate
 
 from proxy.core.convert.openai_mode import LENIENT_TAKES_IT
 from proxy.errors import UpstreamError
-from proxy.server.exchange import IGNORED_HEADER
+from proxy.server.request.ledger import IGNORED_HEADER
 
 FULL, LITE = "gpt-5.5", "gpt-5.6-sol"
 PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAAElFTkSuQmCC"

@@ -15,7 +15,7 @@ from samples import each, rows
 
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, UsageUpdated
 from proxy.providers.upstream.transport import HttpTimers
-from proxy.server.state import StreamTimers
+from proxy.server.request.state import StreamTimers
 
 LITE = "x-openai-internal-codex-responses-lite"
 USER = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}

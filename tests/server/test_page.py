@@ -83,7 +83,7 @@ async def test_other_web_sites_get_nothing(live: Live, headers: dict[str, str], 
 
 @with_live(monitor_page=True, allow_remote_unauthenticated=True)
 async def test_another_machine_needs_the_key(live: Live) -> None:
-    with mock.patch("proxy.server.guard._is_local", return_value=False):
+    with mock.patch("proxy.server.request.guard._is_local", return_value=False):
         answer = await live.get("/monitor/page/main.js")
     assert answer.status == 403 and "this machine only" in answer.error["message"]
 

@@ -15,8 +15,8 @@ from wires import WIRES, Wire
 from proxy.core.identity import MAX_ID_BYTES, Owner
 from proxy.observe.lifecycle import ProviderSelected, Sequenced
 from proxy.providers.registry import PROVIDERS
-from proxy.server.sessions import Sessions
-from proxy.server.state import STATE
+from proxy.server.request.sessions import Sessions
+from proxy.server.request.state import STATE
 
 MARKER = "You are a security monitor for autonomous AI coding agents."
 REVIEW = [{"type": "text", "text": MARKER}]

@@ -16,8 +16,8 @@ from proxy.observe.lifecycle import ProviderSelected
 from proxy.providers.accounts.named import root_of
 from proxy.sandbox import Sandbox
 from proxy.sandbox.p1.state import P1
-from proxy.server.accounts.affinity import IDLE_S, Affinity, session_key
-from proxy.server.state import STATE
+from proxy.server.request.affinity import IDLE_S, Affinity, session_key
+from proxy.server.request.state import STATE
 
 ACCOUNT = "x-model-proxy-account"
 CONTEXT = {"permission_mode": "auto", "home_dir": "/home/me", "live_cwd": "/home/me/project"}

@@ -35,8 +35,8 @@ from samples import each
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Abandoned, CacheChecked, Completed, Failed, InputEstimated, Progress, Timed
 from proxy.sandbox import Sandbox
-from proxy.server.renderers import MessagesRenderer
-from proxy.server.stream import EventWriter
+from proxy.server.request.renderers import MessagesRenderer
+from proxy.server.serving.stream import EventWriter
 
 Batch = list[dict[str, Any]]
 
@@ -283,7 +283,7 @@ async def test_a_bug_while_a_silence_is_filled_is_an_error_and_no_client_that_le
     assert answer.status == (200 if begun else 500) and error["type"] == "api_error"
     assert kind.__name__ in error["message"] and b"secret" not in answer.raw
     (note,) = live.notes.all("internal_error")
-    assert note["error"] == kind.__name__ and any("server/stream.py" in place for place in note["places"])
+    assert note["error"] == kind.__name__ and any("server/serving/stream.py" in place for place in note["places"])
     assert provider.closed == 1
     assert isinstance(live.watcher.last[-1], Failed) and "Abandoned" not in live.watcher.names
 

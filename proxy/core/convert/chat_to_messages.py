@@ -23,7 +23,7 @@ from proxy.core.blocks import (
 from proxy.core.convert.chat_calls import ToolCall, ToolCallFragment, ToolCalls, fragments_of
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
-from proxy.core.token_usage import Usage, count, detail, told_count, usage_of, with_thinking
+from proxy.core.tokens.usage import Usage, count, detail, told_count, usage_of, with_thinking
 from proxy.core.tools.calls import ArgumentStream, are_readable
 
 #: upstream word -> stop reason; a word that is not here counts as `stop`

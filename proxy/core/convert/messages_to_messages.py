@@ -28,7 +28,7 @@ from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.token_usage import count, thinking_tokens, usage_of, with_thinking
+from proxy.core.tokens.usage import count, thinking_tokens, usage_of, with_thinking
 from proxy.core.tools.calls import are_readable, function_of, offered_tools, short_name
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
 from proxy.core.tools.schema import answer_schema, format_in_words

@@ -17,8 +17,8 @@ from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.token_usage import search_usage, usage_of
 from proxy.core.tokens.counting import Length
+from proxy.core.tokens.usage import search_usage, usage_of
 from proxy.core.tools.calls import is_web_search, offered_tools
 
 QUERY_PREFIX = "Perform a web search for the query:"

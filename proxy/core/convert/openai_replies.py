@@ -26,7 +26,7 @@ from proxy.core.blocks import (
 from proxy.core.messages import BROKEN, MAX_REPLY_CHARS, Event
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.token_usage import thinking_tokens
+from proxy.core.tokens.usage import thinking_tokens
 from proxy.core.tools.calls import are_readable, unique_id
 
 #: What a block or a citation weighs beside its text, in characters, so that empty ones are bounded as well.

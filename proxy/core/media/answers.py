@@ -11,7 +11,7 @@ from proxy.core.bodies.decode import load_long_json
 from proxy.core.media.long_runs import shortened
 from proxy.core.media.pieces import Pieces
 from proxy.core.reducer import BadAnswer
-from proxy.core.token_usage import Usage, told_count, usage_of
+from proxy.core.tokens.usage import Usage, told_count, usage_of
 
 #: Small chunks are joined up to here: each is looked at by itself, and there may be a hundred million.
 PIECE_BYTES = 64 * 1024

@@ -10,7 +10,7 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.stops import CHARS_A_TOKEN
-from proxy.core.token_usage import usage_of
+from proxy.core.tokens.usage import usage_of
 from proxy.core.visible import Visible
 from proxy.providers.p5_cursor.run.calls import OpenCall
 from proxy.providers.p5_cursor.run.events import RunOutput

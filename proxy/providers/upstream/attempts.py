@@ -181,8 +181,7 @@ class AttemptRunner:
                 return
             except _EmptyAnswer:
                 nothing = self._upstream.contextualise(self._empty_answer(), self._visible)
-                again = self._wire.after_tool_result
-                wait = self._attempts.after_nothing(self._visible, after_tool_result=again)
+                wait = self._attempts.after_nothing(self._visible, after_tool_result=self._wire.after_tool_result)
                 if wait is None or not nothing.repeatable:
                     raise self._upstream.client_error(nothing) from None
             except UpstreamError as error:

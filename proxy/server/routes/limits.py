@@ -7,8 +7,8 @@ from aiohttp import web
 from proxy.core.allowances.account_json import ProviderAllowance, accounts_json
 from proxy.core.invalid import cut
 from proxy.errors import RequestError
-from proxy.server.exchange import json_response
-from proxy.server.state import STATE
+from proxy.server.request.replies import json_response
+from proxy.server.request.state import STATE
 
 #: How long the answer waits for services that have to be asked first.
 PATIENCE_S = 5.0

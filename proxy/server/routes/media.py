@@ -1,9 +1,11 @@
-"""What the routes of images and audio share: what is checked before the body is read, a body that is read piece by
-piece, and an answer that is passed on the same way. Nothing of either is kept, logged or shown to whoever watches."""
+"""`POST /v1/images/generations`, `/v1/images/edits` and `/v1/audio/transcriptions`: a body that is checked before it is
+read, read piece by piece, and an answer that is passed on the same way. Nothing of either is kept, logged or shown to
+whoever watches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -13,16 +15,25 @@ from multidict import CIMultiDict
 
 from proxy.core.media.content_types import essence
 from proxy.core.media.pieces import Pieces
-from proxy.core.media.readers import BodyReader, body_too_large
+from proxy.core.media.readers import (
+    BodyReader,
+    body_too_large,
+    boundary_of,
+    edit_form,
+    edit_json,
+    generation_json,
+    transcription_form,
+)
+from proxy.core.media.requests import ImageRequest
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import ModelResolved, Progress, ProviderSelected
-from proxy.providers.contract import MediaAnswer, MediaCall, Provider
-from proxy.server.accounts.serving import served_by
-from proxy.server.admission import AdmissionTicket
-from proxy.server.body import receive
-from proxy.server.exchange import Exchange
-from proxy.server.pipeline import HeaderValues, first_value, reading_client
-from proxy.server.stream import record_usage, watched
+from proxy.providers.contract import Images, MediaAnswer, MediaCall, Provider, Transcription
+from proxy.server.request.admission import AdmissionTicket
+from proxy.server.request.candidates import Candidate
+from proxy.server.request.ledger import Ledger
+from proxy.server.serving.body import receive
+from proxy.server.serving.serve import run
+from proxy.server.serving.stream import reading_client, watched
 
 JSON = "application/json"
 FORM = "multipart/form-data"
@@ -30,9 +41,77 @@ FORM = "multipart/form-data"
 T = TypeVar("T")
 
 
-def check_head(exchange: Exchange, *content_types: str) -> str:
+async def post_generation(request: web.Request) -> web.StreamResponse:
+    """Images of a prompt."""
+    return await run(request, _generate)
+
+
+async def post_edit(request: web.Request) -> web.StreamResponse:
+    """Images made of others, which come as data URLs in JSON or as files of a form."""
+    return await run(request, _edit)
+
+
+async def post_transcription(request: web.Request) -> web.StreamResponse:
+    """The text of a recording."""
+    return await run(request, _transcribe)
+
+
+async def _generate(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
+    check_head(ledger, JSON)
+    return await _make(ledger, ticket, generation_json)
+
+
+async def _edit(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
+    if check_head(ledger, JSON, FORM) == JSON:
+        return await _make(ledger, ticket, edit_json)
+    content_type = ledger.inquiry.request.headers["Content-Type"]
+    return await _make(ledger, ticket, lambda model: edit_form(boundary_of(content_type), model))
+
+
+async def _make(
+    ledger: Ledger,
+    ticket: AdmissionTicket,
+    reader: Callable[[str], BodyReader[ImageRequest]],
+) -> web.StreamResponse:
+    """`reader` is given the model that there is."""
+    label, maker = _maker(ledger)
+    asked = await read(ledger, ticket, reader(maker.image_model))
+    room = Room("images", ledger.inquiry.state.config().max_concurrent_images)
+    call, chosen = selected(ledger, ticket, label, room, maker.image_model)
+    maker = chosen if isinstance(chosen, Images) else maker
+    return await relay(ledger, maker.make_images(call, asked))
+
+
+def _maker(ledger: Ledger) -> tuple[str, Images]:
+    """Who makes images, and its label."""
+    for label, provider in ledger.inquiry.state.providers.items():
+        if isinstance(provider, Images):
+            return label, provider
+    raise unavailable("images")
+
+
+async def _transcribe(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
+    check_head(ledger, FORM)
+    label, writer = _writer(ledger)
+    reader = transcription_form(boundary_of(ledger.inquiry.request.headers["Content-Type"]))
+    asked = await read(ledger, ticket, reader)
+    room = Room("transcriptions", ledger.inquiry.state.config().max_concurrent_transcriptions)
+    call, chosen = selected(ledger, ticket, label, room)
+    writer = chosen if isinstance(chosen, Transcription) else writer
+    return await relay(ledger, writer.transcribe(call, asked), as_text=asked.as_text)
+
+
+def _writer(ledger: Ledger) -> tuple[str, Transcription]:
+    """Who writes recordings down, and its label."""
+    for label, provider in ledger.inquiry.state.providers.items():
+        if isinstance(provider, Transcription):
+            return label, provider
+    raise unavailable("transcriptions")
+
+
+def check_head(ledger: Ledger, *content_types: str) -> str:
     """Which of these the body calls itself. Raises ProxyError: 400 for a query string, 415."""
-    request = exchange.request
+    request = ledger.inquiry.request
     if request.query_string:
         raise RequestError("this route takes no query string; send everything in the body")
     called = essence(request.headers.get("Content-Type", ""))
@@ -41,18 +120,18 @@ def check_head(exchange: Exchange, *content_types: str) -> str:
     return called
 
 
-async def read(exchange: Exchange, ticket: AdmissionTicket, reader: BodyReader[T]) -> T:
+async def read(ledger: Ledger, ticket: AdmissionTicket, reader: BodyReader[T]) -> T:
     """What the body asks for. Raises InvalidRequest and ProxyError."""
-    state, limit = exchange.state, reader.limit
+    state, limit = ledger.inquiry.state, reader.limit
 
     def take(piece: bytes) -> None:
         reader.feed(piece)
         ticket.hold(_held(reader))
 
     too_large = partial(body_too_large, limit)
-    await receive(exchange.request, state.config(), take, limit=limit, too_large=too_large, packed=state.packed)
+    await receive(ledger.inquiry.request, state.config(), take, limit=limit, too_large=too_large, packed=state.packed)
     asked = reader.end()
-    exchange.timings.admitted()
+    ledger.inquiry.timings.admitted()
     ticket.hold(_held(reader))
     return asked
 
@@ -76,27 +155,30 @@ class Room:
 
 
 def selected(
-    exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket, label: str, room: Room, model: str | None = None
+    ledger: Ledger, ticket: AdmissionTicket, label: str, room: Room, model: str | None = None
 ) -> tuple[MediaCall, Provider]:
     """A request that is right, when there is room for it, and the provider of the account that serves it. It counts in
     no session. Raises BusyError.
 
     model  None where there is nothing to choose
     """
-    exchange.provider, exchange.model = label, model
+    inquiry, state = ledger.inquiry, ledger.inquiry.state
+    ledger.names(label, model)
     ticket.take(room.name, room.limit, f"for {room.name}")
-    exchange.state.admission.select(ticket, label)
-    session = first_value(values, exchange.family.session_headers)
-    provider = served_by(exchange, label, session)
-    exchange.record(ProviderSelected(exchange.account_key, model or "", None))
+    state.admission.select(ticket, label)
+    accounts = state.accounts.choose(label, state.config(), session=inquiry.session, caller=inquiry.caller_name)
+    name, provider = accounts[0].name, accounts[0].provider
+    ledger.session = inquiry.session
+    ledger.serving = Candidate(model or "", label, name, provider, model or "")
+    ledger.tell(ProviderSelected(ledger.serving.key, model or "", None))
     if model is not None:
-        exchange.record(ModelResolved(model, model))
+        ledger.tell(ModelResolved(model, model))
     call = MediaCall(
-        request_id=exchange.id,
-        session=session,
-        recorder=exchange.state.monitor,
+        request_id=inquiry.id,
+        session=inquiry.session,
+        recorder=state.monitor,
         sent=lambda: ticket.hold(0),
-        timings=exchange.timings,
+        timings=inquiry.timings,
     )
     return call, provider
 
@@ -109,18 +191,18 @@ class _Shown:
     body: Pieces
 
 
-async def relay(exchange: Exchange, work: Awaitable[MediaAnswer], *, as_text: bool = False) -> web.StreamResponse:
+async def relay(ledger: Ledger, work: Awaitable[MediaAnswer], *, as_text: bool = False) -> web.StreamResponse:
     """Waits for the answer and passes it on, each piece forgotten once it is written. A client that leaves ends both.
 
     as_text  the bare transcript in place of the JSON
     """
-    async with watched(exchange):
+    async with watched(ledger):
         answer = await work
-        exchange.timings.generating()
+        ledger.inquiry.timings.generating()
         if answer.usage is not None:
-            record_usage(exchange, {"type": "message_delta", "usage": answer.usage})
+            ledger.used({"type": "message_delta", "usage": answer.usage})
         shown = _text(answer) if as_text else _Shown(JSON, answer.body)
-        return await _send(exchange, answer, shown)
+        return await _send(ledger, answer, shown)
 
 
 def _text(answer: MediaAnswer) -> _Shown:
@@ -128,18 +210,18 @@ def _text(answer: MediaAnswer) -> _Shown:
     return _Shown("text/plain; charset=utf-8", Pieces([f"{answer.text}\n".encode()]))
 
 
-async def _send(exchange: Exchange, answer: MediaAnswer, shown: _Shown) -> web.StreamResponse:
-    headers = CIMultiDict({**exchange.head, **exchange.family.headers, "X-Content-Type-Options": "nosniff"})
+async def _send(ledger: Ledger, answer: MediaAnswer, shown: _Shown) -> web.StreamResponse:
+    headers = CIMultiDict({**ledger.head, **ledger.inquiry.family.headers, "X-Content-Type-Options": "nosniff"})
     headers.update(answer.headers)
     headers["Content-Type"] = shown.content_type
-    exchange.response = response = web.StreamResponse(headers=headers)
+    ledger.response = response = web.StreamResponse(headers=headers)
     response.content_length = shown.body.size
-    await response.prepare(exchange.request)
-    exchange.log("info", "response_started", status=response.status)
+    await response.prepare(ledger.inquiry.request)
+    ledger.note("info", "response_started", status=response.status)
     for piece in shown.body.take():
-        async with reading_client(exchange):
+        async with reading_client(ledger):
             await response.write(piece)
-        exchange.record(Progress(len(piece), 1))
-    exchange.completed(response.status)
+        ledger.tell(Progress(len(piece), 1))
+    ledger.completed(response.status)
     await response.write_eof()
     return response

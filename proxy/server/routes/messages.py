@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 from aiohttp import web
 
-from proxy.config import Config
 from proxy.core.auto_mode.policy import FIELD as SAFEGUARDS
 from proxy.core.compaction import is_compaction
 from proxy.core.convert.messages_to_responses import not_strict
@@ -20,29 +19,22 @@ from proxy.core.routing import Route, is_auto_review, normalise_model
 from proxy.core.tools.hosted import dated, refusal, without_missing
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted, SessionFound
-from proxy.providers.contract import Call, Provider, Remembering, Target
-from proxy.server.accounts.serving import now_serving
-from proxy.server.admission import AdmissionTicket
-from proxy.server.auto_mode import judged_by
-from proxy.server.cache_watch import owner_by
-from proxy.server.exchange import Exchange
-from proxy.server.families import COUNT
-from proxy.server.pipeline import (
-    HeaderValues,
-    answer,
+from proxy.providers.contract import Call, Target
+from proxy.server.request.admission import AdmissionTicket
+from proxy.server.request.cache_watch import Asked, owner_by
+from proxy.server.request.candidates import Candidate, Candidates
+from proxy.server.request.ledger import Ledger
+from proxy.server.serving.judge import judging
+from proxy.server.serving.prepare import (
     capped,
     choose,
-    compare,
     find_project,
-    provider_of,
     read_json,
-    run,
-    selected,
-    send_json,
     unknown_model,
     with_true_pictures,
 )
-from proxy.server.state import AppState
+from proxy.server.serving.serve import Answer, Prepare, run, serve
+from proxy.server.serving.stream import answer_to, send_json
 
 
 async def post_messages(request: web.Request) -> web.StreamResponse:
@@ -55,135 +47,141 @@ async def post_count_tokens(request: web.Request) -> web.StreamResponse:
     return await run(request, _count)
 
 
-async def _answer(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
-    call, provider = await _prepare(exchange, values, ticket)
-    ingress = Ingress(dict(call.request), stream=bool(call.request.get("stream")))
-    try:
-        return await answer(exchange, provider, call, ingress, through=judged_by(exchange, call, provider))
-    finally:
-        if exchange.response is not None:  # else nobody has answered, or another model still may
-            _tell_others(exchange.state, call, now_serving(exchange, provider))
+async def _answer(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
+    return await serve(ledger, ticket, *await _asked(ledger, ticket))
 
 
-async def _count(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
-    call, provider = await _prepare(exchange, values, ticket)
-    return await send_json(exchange, {"input_tokens": await provider.count_tokens(call)})
+async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, Prepare]:
+    """Who may answer, and the call for each. Nobody but `Prepare` holds the body."""
+    body, session = await _read(ledger, ticket)
+    safeguards = body.pop(SAFEGUARDS, None)  # for the judge of auto mode alone: no upstream gets them
+    review = partial(_review_model, ledger, body)
+    candidates = choose(ledger, body["model"], session=session, conversation=session, instead=review)
+    if not body.get("messages"):
+        raise RequestError("messages: at least one message is required", param="messages")
+    summary = is_compaction(body)
+    if summary:
+        ledger.tell(CompactionStarted())
+
+    async def prepare(candidate: Candidate) -> Answer:
+        asked = capped(ledger, candidate, body, capped_request)
+        target = candidate.provider.resolve(candidate.model, asked, auto_review=candidate.auto_review)
+        request = with_true_pictures(ledger, _without_missing(ledger, candidate, asked, target))
+        ledger.selected(candidate, target, session, converted=None if request is body else request)
+        _note_effort(ledger, asked, target)
+        owner = None if candidate.auto_review else owner_of(ledger.inquiry.values)
+        call = _call(ledger, candidate, request, target, session, owner)
+        compared = None if candidate.auto_review else owner or _owner_in_body(ledger, session)
+        ledger.compares(Asked(compared, candidate.provider, target, request, ledger.size, summary))
+        ingress = Ingress(dict(request), stream=bool(request.get("stream")))
+        return answer_to(ledger, call, ingress, candidates, judging(ledger, call, safeguards))
+
+    return candidates, prepare
 
 
-async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> tuple[Call, Provider]:
-    """From a body to a call."""
-    state = exchange.state
-    config = state.config()
-    body = await read_json(exchange, config, ticket)
+async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
+    """The short way: nobody else counts in place of the first candidate, and nothing is compared or kept."""
+    body, session = await _read(ledger, ticket)
+    body.pop(SAFEGUARDS, None)
+    candidate = ledger.serving = choose(ledger, body["model"], session=session, conversation=session).current
+    ledger.inquiry.state.admission.select(ticket, candidate.label)
+    target = candidate.provider.resolve(candidate.model, body, auto_review=False)
+    request = with_true_pictures(ledger, _without_missing(ledger, candidate, body, target))
+    ledger.selected(candidate, target, session, converted=None if request is body else request)
+    _note_effort(ledger, body, target)
+    call = _call(ledger, candidate, request, target, session, None)
+    return await send_json(ledger, {"input_tokens": await candidate.provider.count_tokens(call)})
+
+
+async def _read(ledger: Ledger, ticket: AdmissionTicket) -> tuple[dict[str, Any], str | None]:
+    """The body, whose model is a name, and the session. Raises ProxyError and InvalidRequest."""
+    body = await read_json(ledger, ticket)
     check_request(body)
     body = dated(body)
-    exchange.safeguards = body.pop(SAFEGUARDS, None)  # for the judge of auto mode alone: no upstream gets them
-    session = _session(exchange, values, body)
-    await find_project(exchange, body)
+    session = _session(ledger, body)
+    await find_project(ledger, body)
     if body.get("model") is None:
-        raise unknown_model(exchange, config, 'Missing "model" in request body.')
-    review = partial(_review_model, exchange, config, body)
-    choice = choose(exchange, config, body["model"], session, instead=review)
-    if exchange.endpoint != COUNT and not body.get("messages"):
-        raise RequestError("messages: at least one message is required", param="messages")
-    provider = provider_of(exchange, choice, ticket, session)
-    asked = body if exchange.endpoint == COUNT else capped(exchange, values, choice, body, capped_request)
-    target = provider.resolve(choice.model, asked, auto_review=choice.auto_review)
-    request = with_true_pictures(exchange, _without_missing(exchange, asked, provider, choice.model, target))
-    selected(exchange, choice, target, session, converted=None if request is body else request)
-    _note_effort(exchange, asked, target)
-    summary = _note_summary(exchange, body)
-    stateless = choice.auto_review or exchange.endpoint == COUNT
-    call = Call(
+        raise unknown_model(ledger, 'Missing "model" in request body.')
+    return body, session
+
+
+def _call(
+    ledger: Ledger,
+    candidate: Candidate,
+    request: Mapping[str, Any],
+    target: Target,
+    session: str | None,
+    owner: Owner | None,
+) -> Call:
+    inquiry = ledger.inquiry
+    return Call(
         request=request,
-        model=choice.model,
+        model=candidate.model,
         target=target,
-        request_id=exchange.id,
+        request_id=inquiry.id,
         session=session,
-        owner=None if stateless else owner_of(values),
-        auto_review=choice.auto_review,
-        recorder=state.monitor,
-        capture=exchange.capture,
-        timings=exchange.timings,
-        size=exchange.size,
-        own_id=exchange.own_session,
-        told=choice.told,
+        owner=owner,
+        auto_review=candidate.auto_review,
+        recorder=inquiry.state.monitor,
+        capture=ledger.capture,
+        timings=inquiry.timings,
+        size=ledger.size,
+        own_id=inquiry.own_session,
+        told=candidate.told,
     )
-    compare(exchange, None if stateless else _compared_with(values, session), provider, call, summary=summary)
-    return call, provider
 
 
-def _compared_with(values: HeaderValues, session: str | None) -> Owner | None:
-    """Whose requests this one is compared with: a session may also stand in the body alone. Identity headers that are
-    not acceptable are no owner's."""
-    return owner_of(values) or (owner_by(session) if session_of(values, {}) is None else None)
+def _owner_in_body(ledger: Ledger, session: str | None) -> Owner | None:
+    """The owner of a session that stands in the body alone. Identity headers that are not acceptable are no owner's."""
+    return owner_by(session) if session_of(ledger.inquiry.values, {}) is None else None
 
 
-def _session(exchange: Exchange, values: HeaderValues, body: Mapping[str, Any]) -> str | None:
+def _session(ledger: Ledger, body: Mapping[str, Any]) -> str | None:
     """The session, told when only the body names it."""
+    values = ledger.inquiry.values
+    session = session_of(values, {})
+    if session is not None:
+        return session
     session = session_of(values, body)
-    if session is not None and session_of(values, {}) is None:
-        session = exchange.own_session(session)
-        exchange.record(SessionFound(session))
+    if session is not None:
+        session = ledger.inquiry.own_session(session)
+        ledger.tell(SessionFound(session))
     return session
 
 
 def _without_missing(
-    exchange: Exchange, body: Mapping[str, Any], provider: Provider, model: str, target: Target
+    ledger: Ledger, candidate: Candidate, body: Mapping[str, Any], target: Target
 ) -> Mapping[str, Any]:
     """The request without what only a service can run that is not this one; the caller is told. Raises RequestError
     when it makes no sense without; a count is an estimate of whatever is left."""
+    provider, model = candidate.provider, candidate.model
     kept, missing = without_missing(body, provider.hosted_tools(model))
-    wrong = (
-        None
-        if exchange.endpoint == COUNT
-        else refusal(kept, missing, provider.label, uploads_noted=target.uploads_noted)
-    )
-    if wrong is not None:
-        path, words = wrong
-        raise RequestError(f"`{path}`: {words}", provider=provider.label, param=path)
+    if not ledger.inquiry.counts:
+        wrong = refusal(kept, missing, candidate.label, uploads_noted=target.uploads_noted)
+        if wrong is not None:
+            path, words = wrong
+            raise RequestError(f"`{path}`: {words}", provider=candidate.label, param=path)
     promised = "strict" in provider.ingress(model).honours
-    exchange.ignore([*(one.path for one in missing), *(not_strict(body) if promised else ())])
+    ledger.ignores([*(one.path for one in missing), *(not_strict(body) if promised else ())])
     return kept
 
 
-def _note_summary(exchange: Exchange, body: Mapping[str, Any]) -> bool:
-    """Whether a summary of the conversation is asked for."""
-    asked = exchange.endpoint != COUNT and is_compaction(body)
-    if asked:
-        exchange.record(CompactionStarted())
-    return asked
-
-
-def _note_effort(exchange: Exchange, body: Mapping[str, Any], target: Target) -> None:
+def _note_effort(ledger: Ledger, body: Mapping[str, Any], target: Target) -> None:
     """A word for the effort that nobody knows is no error; the log says what became of it."""
     word = unknown_effort(body)
     if word not in (None, target.effort):
-        exchange.log("info", "effort_replaced", asked=word, sent=target.effort or "unset")
+        ledger.note("info", "effort_replaced", asked=word, sent=target.effort or "unset")
 
 
-def _tell_others(state: AppState, call: Call, provider: Provider) -> None:
-    """Whoever served this conversation before learns that it does not any more."""
-    if call.owner is None:
-        return
-    for other in state.accounts.everyone():
-        if other is not provider and _remembers(type(other)):
-            cast(Remembering, other).served_elsewhere(call.owner, call.request, call.request_id)
-
-
-@cache
-def _remembers(kind: type[Provider]) -> bool:
-    """Found out once: looking through a protocol takes long."""
-    return issubclass(kind, Remembering)
-
-
-def _review_model(exchange: Exchange, config: Config, body: Mapping[str, Any], found: Route | None) -> str | None:
+def _review_model(ledger: Ledger, body: Mapping[str, Any], found: Route | None) -> str | None:
     """Where Claude Code's safety classifier is sent instead, None when the request is not one or stays where it is."""
-    if exchange.endpoint == COUNT or not is_auto_review(body):
+    if not is_auto_review(body):
         return None
+    state = ledger.inquiry.state
+    config = state.config()
     if config.auto_review_model:
         return normalise_model(config.auto_review_model)
-    known = exchange.state.catalogs.of(config)
+    known = state.catalogs.of(config)
     return next(
         (catalog.reviewer or None for catalog in known if found is not None and catalog.label == found.label), None
     )

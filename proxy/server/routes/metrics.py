@@ -7,8 +7,8 @@ from aiohttp import web
 from proxy.errors import ProxyError
 from proxy.observe.metrics.counts import Moment
 from proxy.observe.metrics.registry import CONTENT_TYPE
-from proxy.server.allowances import allowance_rows
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
+from proxy.server.serving.allowances import allowance_rows
 
 
 async def get_metrics(request: web.Request) -> web.Response:

@@ -20,8 +20,8 @@ from proxy.core.routing import (
     without_claude,
 )
 from proxy.errors import RequestError
-from proxy.server.exchange import json_response
-from proxy.server.state import STATE
+from proxy.server.request.replies import json_response
+from proxy.server.request.state import STATE
 
 #: The Messages API wants a date and allows this one for "not known".
 UNKNOWN_DATE = "1970-01-01T00:00:00Z"

@@ -8,11 +8,11 @@ from aiohttp import web
 
 from proxy.errors import ProxyError
 from proxy.server.callers.callers import CALLER
-from proxy.server.exchange import TIMING_HEADER, has_left, id_headers
-from proxy.server.families import WATCHING
+from proxy.server.request.families import WATCHING
+from proxy.server.request.replies import TIMING_HEADER, has_left, id_headers
+from proxy.server.request.state import REQUEST_ID, STATE, TIMINGS, AppState
 from proxy.server.routes import page
-from proxy.server.state import REQUEST_ID, STATE, TIMINGS, AppState
-from proxy.server.stream import HEADERS
+from proxy.server.serving.stream import HEADERS
 
 #: Nothing new for this long: something is sent all the same, so that nobody in between gives up.
 KEEPALIVE_S = 5.0

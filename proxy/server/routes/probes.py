@@ -7,8 +7,8 @@ import contextlib
 
 from aiohttp import web
 
-from proxy.server.exchange import json_response
-from proxy.server.state import STATE
+from proxy.server.request.replies import json_response
+from proxy.server.request.state import STATE
 
 #: What is read of a report before the connection is closed instead; nothing of it is kept.
 MAX_REPORT_BYTES, MAX_REPORT_S = 4 * 1024 * 1024, 5.0

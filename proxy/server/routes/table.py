@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from proxy.server.families import CHAT, COUNT, MEDIA, MESSAGES, MODELS, RESPONSES, WATCHING, ClientRoute
-from proxy.server.routes.chat import post_chat_completions
-from proxy.server.routes.images import post_edit, post_generation
+from proxy.server.request.families import CHAT, COUNT, MEDIA, MESSAGES, MODELS, RESPONSES, WATCHING, ClientRoute
 from proxy.server.routes.limits import PATHS as LIMITS
 from proxy.server.routes.limits import get_limits
+from proxy.server.routes.media import post_edit, post_generation, post_transcription
 from proxy.server.routes.messages import post_count_tokens, post_messages
 from proxy.server.routes.metrics import get_metrics
 from proxy.server.routes.models import get_model, get_models
 from proxy.server.routes.monitor import get_events, get_monitor
+from proxy.server.routes.openai import get_responses, post_chat_completions, post_responses
 from proxy.server.routes.page import FILES, get_page_file
 from proxy.server.routes.probes import get_health, get_hello, get_readiness, post_telemetry
-from proxy.server.routes.responses import get_responses, post_responses
-from proxy.server.routes.transcriptions import post_transcription
 
 _READ = ("GET", "HEAD")
 _POST = ("POST",)

@@ -19,7 +19,7 @@ from proxy.core.convert.openai_replies import AnswerReader
 from proxy.core.ingress import Ingress
 from proxy.core.messages import PING, Event
 from proxy.core.reducer import BadAnswer
-from proxy.core.token_usage import usage_of
+from proxy.core.tokens.usage import usage_of
 
 START: Event = {"type": "message_start", "message": {"usage": {}}}
 END: Event = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}

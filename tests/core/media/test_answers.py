@@ -22,7 +22,7 @@ from proxy.core.media.answers import (
     transcript_of,
 )
 from proxy.core.reducer import BadAnswer
-from proxy.core.token_usage import usage_of
+from proxy.core.tokens.usage import usage_of
 
 PICTURE = base64.b64encode(bytes(range(256)) * 40).decode()
 

@@ -29,7 +29,7 @@ from proxy.core.media.readers import (
     transcription_form,
 )
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
-from proxy.server.exchange import as_proxy_error
+from proxy.server.request.replies import as_proxy_error
 
 Make = Callable[[], BodyReader[Any]]
 

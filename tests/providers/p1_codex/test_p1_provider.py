@@ -16,7 +16,7 @@ from harness import Live, ask, configured, kinds, texts, tool, until
 from p1_events import CREATED, completed, delta
 from samples import rows
 
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 SEARCH = {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
 FORCED = {"tools": [SEARCH], "tool_choice": {"type": "tool", "name": "web_search"}}

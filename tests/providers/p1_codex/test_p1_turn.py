@@ -21,7 +21,7 @@ from samples import rows, sampled
 from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.wires.responses.failures import CONTEXT_MESSAGE
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 
 def created(*more: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from p1_events import said
 
 from proxy.providers.p1_codex.socket.keepalive import SocketTimers
 from proxy.sandbox import Sandbox
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 PATH = "/backend-api/codex/responses"
 

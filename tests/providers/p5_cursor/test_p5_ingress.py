@@ -10,8 +10,8 @@ from samples import rows
 
 from proxy.core.invalid import InvalidRequest
 from proxy.providers.p5_cursor.ingress import INGRESS
-from proxy.server.families import CHAT, RESPONSES
-from proxy.server.pipeline import first_value
+from proxy.server.request.families import CHAT, RESPONSES
+from proxy.server.request.inquiry import first_value
 
 UNSUPPORTED = "unsupported_parameter"
 LINKED = "https://x.invalid/i.png"

@@ -14,7 +14,7 @@ from proxy.core.secret import Secret
 from proxy.observe.lifecycle import InputEstimated, Started
 from proxy.sandbox import Sandbox
 from proxy.server.callers.keys import CallerKey, KeyLimits, digest_of, encode_keys
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 SESSION = {"x-claude-code-session-id": "11111111-2222-4333-8444-555555555555"}
 Open = Callable[..., Any]

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Live, ask, parse_events, until, with_live
+from harness import Fake, Live, ask, parse_events, until, use, whole_message, with_live
 from samples import each, rows
 
 from proxy.config import Config, ConfigError
-from proxy.errors import ProxyError
 from proxy.fallbacks import fallbacks
 from proxy.loading import load
 from proxy.observe.lifecycle import Abandoned, FellBack
 from proxy.server.app import create_app
-from proxy.server.fallback.chain import Chain
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 from proxy.settings import UnfitValue
 
 SOL, KIMI, GROK = "gpt-5.6-sol", "kimi-k3", "grok-4.5"
@@ -158,10 +158,18 @@ async def test_a_session_counts_the_request_once(live: Live) -> None:
     assert live.app[STATE].sessions._sessions[session["x-claude-code-session-id"]].sequence == 1
 
 
-def test_the_body_is_not_kept_where_nobody_else_may_serve() -> None:
-    chain = Chain(body={"model": "gpt-5.5"})
-    chain.declare("gpt-5.5", "gpt-5.5", {SOL: (KIMI,)}, frozenset({"overloaded"}))
-    assert chain.body is None and not chain.goes_on(ProxyError("x", kind="overloaded"))
+@pytest.mark.parametrize("model", [SOL, "gpt-5.5"])
+@with_live(**TO_KIMI, openai_mode="lenient")
+async def test_the_body_is_kept_only_where_another_model_may_answer(live: Live, model: str) -> None:
+    kept: list[int] = []
+
+    async def answer(_call: Any) -> AsyncGenerator[list[dict[str, Any]], None]:
+        kept.append(sum(type(one) is dict and one.get("user") == "a mark" for one in gc.get_objects()))
+        yield whole_message(model, "fine")
+
+    use(live, Fake("p1", answer))
+    await live.post({**CHAT, "model": model, "user": "a mark"}, "/v1/chat/completions")
+    assert [count > 1 for count in kept] == [model == SOL]  # one is the client's
 
 
 @rows(

@@ -19,9 +19,9 @@ from proxy.fallbacks import fallbacks
 from proxy.providers.accounts.named import root_of
 from proxy.providers.contract import NativeAnswer, NativeEnd
 from proxy.sandbox import Sandbox
-from proxy.server.fallback.chain import HOLD_S, Chain
-from proxy.server.fallback.native import kept_back
-from proxy.server.state import STATE
+from proxy.server.request.candidates import HOLD_S, Candidate, Candidates
+from proxy.server.request.state import STATE
+from proxy.server.serving.relay import kept_back
 from proxy.settings import UnfitValue
 
 SOL, KIMI, GROK = "gpt-5.6-sol", "kimi-k3", "grok-4.5"
@@ -83,14 +83,19 @@ def test_with_the_hint_it_is_the_same_model(value: Any) -> None:
 
 def test_all_models_together_are_waited_for_no_longer_than_one() -> None:
     """An earlier one that failed late leaves the next no whole time of its own: the client has heard of none."""
-    chain = Chain()
-    assert chain.held_until(100.0, 15.0) == 115.0
-    chain.declare(SOL, SOL, {SOL: (KIMI, GROK)}, frozenset({"overloaded"}))
-    assert chain.held_until(100.0, 15.0) == 100.0 + HOLD_S
-    assert chain.goes_on(ProxyError("x", kind="overloaded"))
-    assert chain.held_until(140.0, 15.0) == 100.0 + HOLD_S
-    assert chain.goes_on(ProxyError("x", kind="overloaded"))
-    assert chain.held_until(110.0, 15.0) == 125.0 and chain.held_until(149.0, 15.0) == 100.0 + HOLD_S
+    assert declared().held_until(100.0, 15.0) == 115.0
+    candidates = declared(KIMI, GROK)
+    assert candidates.held_until(100.0, 15.0) == 100.0 + HOLD_S
+    assert candidates.next_model(ProxyError("x", kind="overloaded")) == KIMI
+    assert candidates.held_until(140.0, 15.0) == 100.0 + HOLD_S
+    assert candidates.next_model(ProxyError("x", kind="overloaded")) == GROK
+    assert candidates.held_until(110.0, 15.0) == 125.0 and candidates.held_until(149.0, 15.0) == 100.0 + HOLD_S
+
+
+def declared(*models: str) -> Candidates:
+    """SOL, and these in place of it."""
+    sol = Candidate(SOL, "p1", "", Fake("p1"), SOL)
+    return Candidates([sol], models=models, kinds=frozenset({"overloaded"}))
 
 
 def account(live: Live, label: str, provider: Fake) -> Fake:
@@ -209,9 +214,10 @@ async def test_a_silence_behind_the_beginning_ends_what_is_kept_back() -> None:
         await go.wait()
         yield b"event: response.failed\ndata: {}\n\n"
 
-    chain = Chain(left=(KIMI,), since=asyncio.get_running_loop().time() - HOLD_S)
+    candidates = declared(KIMI)
+    candidates.held_until(asyncio.get_running_loop().time() - HOLD_S, 0.0)
     answer = NativeAnswer(200, {}, chunks(), NativeEnd())
-    found = kept_back(chain, answer)
+    found = kept_back(candidates, answer)
     first = await anext(found)
     go.set()
     rest = [piece async for piece in found]
@@ -225,7 +231,7 @@ async def test_events_without_a_name_are_read_by_their_type(named: bool) -> None
         raise UpstreamError("cut", kind="transport")
 
     with pytest.raises(UpstreamError, match="cut"):
-        await anext(kept_back(Chain(left=(KIMI,)), NativeAnswer(200, {}, chunks(), NativeEnd())))
+        await anext(kept_back(declared(KIMI), NativeAnswer(200, {}, chunks(), NativeEnd())))
 
 
 async def test_each_model_of_one_provider_has_its_capture(tmp_path: Path) -> None:

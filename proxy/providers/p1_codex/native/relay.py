@@ -17,7 +17,7 @@ from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.responses_events import ENDS, UNREADABLE, is_last, responses_failure, responses_usage
 from proxy.core.secret import blanked, blanked_bytes
 from proxy.core.sse import FrameTooLarge, SSEDecoder, TooManyLines
-from proxy.core.token_usage import Usage
+from proxy.core.tokens.usage import Usage
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.contract import LARGE_BYTES, NativeEnd
 from proxy.providers.p1_codex.failures import PROFILE, client_error, upstream_error

@@ -26,7 +26,7 @@ from proxy.providers.p1_codex.account.rate_limits import (
     utc_text,
 )
 from proxy.sandbox import Sandbox
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 NOW = 1_800_000_000.0
 

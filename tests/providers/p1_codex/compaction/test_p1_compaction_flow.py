@@ -32,7 +32,7 @@ from proxy.core.messages import Event
 from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow, CompactionFlowLimits, _AnswerEnd
 from proxy.sandbox.wires.encrypted_content import encrypt
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 INSTRUCTION = f"{TEXT_ONLY_MARKER}\n\n{TASK_MARKER} the conversation so far."
 SUMMARY = "The user wants a parser for dates; it is half done."

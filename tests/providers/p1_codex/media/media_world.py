@@ -16,7 +16,7 @@ from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, InputImage, TranscriptionRequest
 from proxy.errors import ProxyError
 from proxy.providers.contract import MediaAnswer, MediaCall
-from proxy.server.state import STATE
+from proxy.server.request.state import STATE
 
 FIELDS = {"prompt": "a fox", "model": "gpt-image-2", "background": "auto", "quality": "auto", "size": "auto"}
 PNG = png()

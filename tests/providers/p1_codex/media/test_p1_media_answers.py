@@ -7,7 +7,7 @@ from media_world import FIELDS, World, pictures_of, refused
 from samples import rows
 
 from proxy.core.media.requests import ImageRequest
-from proxy.core.token_usage import usage_of
+from proxy.core.tokens.usage import usage_of
 
 MIB = 1024 * 1024
 

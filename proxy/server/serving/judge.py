@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,10 +25,9 @@ from proxy.core.routing import normalise_model, route
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import Judged
 from proxy.providers.contract import Call, Provider, kept
-from proxy.server.accounts.serving import now_serving
-from proxy.server.exchange import Exchange, unforeseen
-
-Batches = AsyncGenerator[list[Event], None]
+from proxy.server.request.ledger import Ledger
+from proxy.server.request.replies import unforeseen
+from proxy.server.serving.stream import Batches, Through
 
 #: Characters of a reviewer's answer. Explanations of hundreds of calls are shorter.
 MAX_ANSWER = 1024 * 1024
@@ -47,18 +46,27 @@ class Reviewer:
     model: str
 
 
-def judged_by(exchange: Exchange, call: Call, provider: Provider) -> Callable[[Batches], Batches]:
-    """What the answer of a request goes through, so that its tool calls are judged if the client wants that. Raises
-    RequestError where the client is to judge itself: it asks again at once, without `safeguards`."""
-    config, policy = exchange.state.config(), policy_of(exchange.safeguards)
-    if policy is None or config.auto_mode == "off":
-        return lambda batches: batches
-    reviewer = _reviewer(exchange, provider)
+def judging(ledger: Ledger, call: Call, safeguards: Any) -> Through | None:
+    """What an answer goes through so that its tool calls are judged, None where the client does not want that. It
+    raises RequestError where the client is to judge itself: it asks again at once, without `safeguards`.
+
+    safeguards  what a client in auto mode says of its user's policy
+    """
+    policy = policy_of(safeguards)
+    if policy is None or ledger.inquiry.state.config().auto_mode == "off":
+        return None
+    asked = replace(call, request=kept(call.request))
+    return lambda provider: Judge(ledger, asked, policy, _willing(ledger, provider)).wrap
+
+
+def _willing(ledger: Ledger, provider: Provider) -> Reviewer:
+    """Raises RequestError."""
+    config, reviewer = ledger.inquiry.state.config(), _reviewer(ledger, provider)
     if config.auto_mode == "client" or reviewer is None:
         raise _client_judges()
     if config.auto_mode is None and not reviewer.provider.signed_in():
         raise _client_judges()
-    return Judge(exchange, replace(call, request=kept(call.request)), policy, reviewer).wrap
+    return reviewer
 
 
 def _client_judges() -> RequestError:
@@ -69,14 +77,17 @@ def _client_judges() -> RequestError:
     )
 
 
-def _reviewer(exchange: Exchange, provider: Provider) -> Reviewer | None:
-    """The model of the settings; else the small one of the provider that answers, or of the one behind the aliases."""
-    state, config = exchange.state, exchange.state.config()
+def _reviewer(ledger: Ledger, provider: Provider) -> Reviewer | None:
+    """The model of the settings; else the small one of the provider that answers, or of the one behind the aliases. It
+    is asked through the account that answers, where it is of the same provider."""
+    state, config = ledger.inquiry.state, ledger.inquiry.state.config()
     if config.auto_review_model:
         model = normalise_model(config.auto_review_model)
         found = route(model, state.catalogs.of(config), alias_provider=config.alias_provider)
-        served = found is not None and found.label in state.providers
-        return Reviewer(state.accounts.best(found.label, config), model) if found is not None and served else None
+        if found is None or found.label not in state.providers:
+            return None
+        own = found.label == provider.label
+        return Reviewer(provider if own else state.accounts.best(found.label, config), model)
     aliases = config.alias_provider
     for one in (provider, state.accounts.best(aliases, config) if aliases in state.providers else None):
         small = one.catalog().small if one is not None else ""
@@ -88,12 +99,12 @@ def _reviewer(exchange: Exchange, provider: Provider) -> Reviewer | None:
 class Judge:
     """One answer. `wrap` is its stream with the verdicts in it."""
 
-    def __init__(self, exchange: Exchange, call: Call, policy: Policy, reviewer: Reviewer) -> None:
-        self._exchange = exchange
+    def __init__(self, ledger: Ledger, call: Call, policy: Policy, reviewer: Reviewer) -> None:
+        self._ledger = ledger
         self._call = call
         self._policy = policy
         self._reviewer = reviewer
-        self._timers = exchange.state.timers
+        self._timers = ledger.inquiry.state.timers
         self._calls = CallCollector()
         self._asked: list[ToolUse] = []
         self._review: asyncio.Task[dict[str, Verdict]] | None = None
@@ -160,7 +171,7 @@ class Judge:
         try:
             verdicts, left = await self._by_rules(calls)
         except Exception as error:
-            unforeseen(self._exchange.state, self._exchange.id, error)
+            unforeseen(self._ledger.inquiry.state.log, self._ledger.inquiry.id, error)
             verdicts, left = {call.id: ERROR for call in calls}, []
         if left:
             verdicts |= await self._reviewed(left)
@@ -183,9 +194,9 @@ class Judge:
         except ProxyError as error:
             reason = _REASONS.get(error.kind, "error")
             # not its text: an upstream may quote what it was asked
-            self._exchange.log("warn", "auto_mode_judge_failed", reviewer=self._reviewer.model, error=error.kind)
+            self._ledger.note("warn", "auto_mode_judge_failed", reviewer=self._reviewer.model, error=error.kind)
         except Exception as error:
-            unforeseen(self._exchange.state, self._exchange.id, error)
+            unforeseen(self._ledger.inquiry.state.log, self._ledger.inquiry.id, error)
             reason = "error"
         else:
             if reply.get("stop_reason") != "refusal":
@@ -195,12 +206,11 @@ class Judge:
 
     async def _ask(self, calls: Sequence[ToolUse]) -> Mapping[str, Any]:
         """The reviewer's answer, whole. Raises ProxyError."""
-        provider = now_serving(self._exchange, self._reviewer.provider)
-        model, owner = self._reviewer.model, self._call.owner
+        provider, model, owner = self._reviewer.provider, self._reviewer.model, self._call.owner
         subagent = owner is not None and owner.agent is not None
         request = {"model": model, **question(calls, self._policy, self._call.request, subagent=subagent)}
         target = provider.resolve(model, request, auto_review=True)
-        asked = Call(request, model, target, f"{self._exchange.id}-judge", auto_review=True, folded=True)
+        asked = Call(request, model, target, f"{self._ledger.inquiry.id}-judge", auto_review=True, folded=True)
         fold = Fold(MAX_ANSWER)
         async with aclosing(provider.stream(asked)) as batches:
             async for batch in batches:
@@ -212,10 +222,7 @@ class Judge:
 
     def _tell(self, verdicts: Mapping[str, Verdict], model: str, ms: int) -> None:
         """The log and whoever watches learn what it came to and what it cost; never which calls they were."""
-        found = outcomes(verdicts)
-        tokens = {"inputTokens": self._tokens[0], "outputTokens": self._tokens[1]} if model else {}
-        self._exchange.log("info", "auto_mode_judged", reviewer=model or "rules", outcomes=found, ms=ms, **tokens)
-        self._exchange.record(Judged(model, found, self._tokens[0], self._tokens[1], ms))
+        self._ledger.tell(Judged(model, outcomes(verdicts), *self._tokens, ms))
 
 
 def _is_end(event: Event) -> bool:

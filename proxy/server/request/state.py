@@ -19,15 +19,15 @@ from proxy.observe.timings import Timings
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.contract import Provider
 from proxy.providers.entry import Entry
-from proxy.server.accounts.pool import Accounts
-from proxy.server.admission import Admission
-from proxy.server.allowance_questions import AllowanceQuestions
-from proxy.server.cache_watch import CacheWatch
 from proxy.server.callers.callers import Callers
-from proxy.server.families import ClientRoute
-from proxy.server.running import Running
-from proxy.server.sessions import Sessions
-from proxy.server.watchers import Watchers
+from proxy.server.request.accounts import Accounts
+from proxy.server.request.admission import Admission
+from proxy.server.request.allowance_questions import AllowanceQuestions
+from proxy.server.request.cache_watch import CacheWatch
+from proxy.server.request.families import ClientRoute
+from proxy.server.request.running import Running
+from proxy.server.request.sessions import Sessions
+from proxy.server.request.watchers import Watchers
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.accounts.named import names_in, services_for
 from proxy.providers.contract import Provider, Services
 from proxy.providers.entry import Entry
-from proxy.server.accounts.affinity import Affinity, session_key
+from proxy.server.request.affinity import Affinity, session_key
 
 #: An account whose sign-in was refused is passed over for this long, and then asked again.
 REFUSED_S = 60.0
@@ -118,9 +118,9 @@ class Accounts:
         self._affinity.note(key, found[0].name)
         return found
 
-    def moved(self, serving: Serving, session: str | None, caller: str | None = None) -> None:
+    def moved(self, label: str, name: str, session: str | None, caller: str | None = None) -> None:
         """Another account took a session over."""
-        self._affinity.note(session_key(serving.provider.label, caller, session), serving.name)
+        self._affinity.note(session_key(label, caller, session), name)
 
     def best(self, label: str, config: Config) -> Provider:
         """Who serves a request of our own, which belongs to no session."""

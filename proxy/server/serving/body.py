@@ -11,7 +11,7 @@ from aiohttp import HttpVersion11, web
 
 from proxy.config import Config
 from proxy.errors import ProxyError
-from proxy.server.admission import AdmissionTicket
+from proxy.server.request.admission import AdmissionTicket
 
 PACKED = frozenset({"gzip", "deflate"})
 ENCODINGS = PACKED | {"", "identity"}

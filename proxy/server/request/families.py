@@ -17,8 +17,8 @@ from aiohttp import web
 
 from proxy.core.identity import SESSION_HEADERS
 from proxy.errors import ProxyError, final_word, media_body, messages_body, openai_body, openai_status
-from proxy.server.guard import API_KEY, BEARER, PASSWORD, KeyPlace
-from proxy.server.renderers import ChatRenderer, MessagesRenderer, RenderContext, Renderer, ResponsesRenderer
+from proxy.server.request.guard import API_KEY, BEARER, PASSWORD, KeyPlace
+from proxy.server.request.renderers import ChatRenderer, MessagesRenderer, RenderContext, Renderer, ResponsesRenderer
 
 
 @dataclass(frozen=True, slots=True)

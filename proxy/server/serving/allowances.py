@@ -10,7 +10,7 @@ from proxy.errors import ProxyError, as_typed
 from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.upstream.failures import with_long_wait
-from proxy.server.state import AppState
+from proxy.server.request.state import AppState
 
 
 def watched_rows(state: AppState) -> tuple[AllowanceRow, ...]:

@@ -1,1 +1,0 @@
-"""Several accounts of one provider: which of them serves a request."""

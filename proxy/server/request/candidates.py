@@ -1,0 +1,138 @@
+"""Who may answer a request, one after another: the accounts of its model, then those of each model declared in place
+of it. Pure, but for the choice of accounts, which it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from proxy.core.allowances.accounts import account_key
+from proxy.core.visible import Visible
+from proxy.errors import ProxyError
+from proxy.providers.contract import Provider
+
+#: Several models together have so long before the head goes out: boxes on the way cut a silence after a minute.
+HOLD_S = 50.0
+#: The head is not out, whatever is held back.
+_HEADLESS = (Visible.NOTHING, Visible.BUFFERED)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One model through one account of its provider.
+
+    model        as it is routed, without `[1m]`
+    label        of its provider, p1 … p5
+    account      name of the account, "" where the provider has one only
+    provider     made for that account
+    asked        the name that the client used
+    told         the name that answers carry, where it is another than the model
+    alias        an alias was asked for, whose provider a setting says
+    auto_review  the safety classifier, sent to a model of our choice
+    """
+
+    model: str
+    label: str
+    account: str
+    provider: Provider
+    asked: str
+    told: str = ""
+    alias: bool = False
+    auto_review: bool = False
+
+    @property
+    def key(self) -> str:
+        """The provider as tables, monitors and metrics show it, with its account."""
+        return account_key(self.label, self.account)
+
+
+class Candidates:
+    """
+    first     who was asked first
+    current   who answers, or tries to
+    model     that answers, or is tried: while its accounts are chosen, `current` is still of the one before
+    failures  of models that could not answer, each with its last account's error
+    """
+
+    def __init__(
+        self,
+        accounts: Sequence[Candidate],
+        *,
+        models: tuple[str, ...] = (),
+        kinds: frozenset[str] = frozenset(),
+        accounts_of: Callable[[str], Sequence[Candidate]] = lambda _model: (),
+        is_spent: Callable[[Candidate, ProxyError], bool] = lambda _candidate, _error: False,
+    ) -> None:
+        """
+        accounts     of the first model, in order
+        models       that may answer in its place, in order
+        kinds        of errors after which the next of them does
+        accounts_of  the accounts of such a model, chosen when its turn comes: what the failures before it told of
+                     allowances counts
+        is_spent     whether an error says that the account's allowance is used up
+        """
+        self.current, *self._accounts = accounts
+        self.first = self.current
+        self.model = self.current.model
+        self.failures: list[tuple[str, ProxyError]] = []
+        self._models = models
+        self._kinds = kinds
+        self._accounts_of = accounts_of
+        self._is_spent = is_spent
+        self._held_since: float | None = None
+
+    @property
+    def others(self) -> bool:
+        """Whether another model may still answer."""
+        return bool(self._models)
+
+    def account_follows(self, error: ProxyError, visible: Visible) -> bool:
+        """Whether another account goes on after this error. One answer has one beginning, whoever goes on with it."""
+        return bool(self._accounts) and visible <= Visible.FRAMING and self._is_spent(self.current, error)
+
+    def model_follows(self, error: ProxyError, visible: Visible) -> bool:
+        """Whether another model answers instead. It has a head of its own, so none may be out."""
+        return bool(self._models) and visible in _HEADLESS and error.kind in self._kinds
+
+    def next_account(self) -> Candidate:
+        self.current, *self._accounts = self._accounts
+        return self.current
+
+    def next_model(self, error: ProxyError) -> str:
+        """The model that answers in place of this one, which failed so."""
+        self.failures.append((self.model, error))
+        self.model, *others = self._models
+        self._models = tuple(others)
+        return self.model
+
+    def choose_accounts(self) -> Candidate:
+        """Turns to the first account of `model`. Raises ProxyError where there is none."""
+        if self.current.model != self.model:
+            self.current, *self._accounts = self._accounts_of(self.model)
+        return self.current
+
+    def held_until(self, now: float, grace_s: float) -> float:
+        """When the head goes out at the latest, in the loop's seconds: all models together have HOLD_S."""
+        if not self._models and not self.failures:
+            return now + grace_s
+        if self._held_since is None:
+            self._held_since = now
+        until = self._held_since + HOLD_S
+        return until if self._models else min(until, now + grace_s)
+
+    def final_error(self, error: ProxyError) -> ProxyError:
+        """The error when nobody could answer: the first model's, then the others'."""
+        if not self.failures:
+            return error
+        (_, first), *others = [*self.failures, (self.model, error)]
+        said = "; ".join(f"{model}: {one.message.rstrip('.')}" for model, one in others)
+        return first.replaced(message=f"{first.message.rstrip('.')}. In place of it: {said}")
+
+    @property
+    def stands_in(self) -> str:
+        """`gpt-5.6-sol -> kimi-k3; overloaded`; "" where the model answers that was asked for."""
+        if not self.failures or self.model == self.failures[0][0]:
+            return ""
+        before, error = self.failures[-1]
+        return f"{before} -> {self.model}; {error.kind}"

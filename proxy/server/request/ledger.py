@@ -1,0 +1,427 @@
+"""Tells everybody who watches what becomes of a request: log, monitor, metrics, captures, and the next request."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from aiohttp import HttpVersion11, web
+
+from proxy.core.identity import agents_of
+from proxy.core.invalid import cut
+from proxy.core.tokens.usage import told_count
+from proxy.errors import ProxyError
+from proxy.observe.capture.contract import NULL_CAPTURE, CapturedRequest, RequestCapture
+from proxy.observe.lifecycle import (
+    SPANS,
+    Abandoned,
+    CacheChecked,
+    Captured,
+    Completed,
+    Event,
+    Failed,
+    FellBack,
+    GenerationStarted,
+    InputEstimated,
+    Judged,
+    ModelResolved,
+    ProviderSelected,
+    Recorder,
+    Sequenced,
+    Started,
+    Timed,
+    UpstreamAnswered,
+    UsageUpdated,
+)
+from proxy.observe.log.redact import shown_query
+from proxy.providers.contract import Target
+from proxy.server.request.cache_watch import Asked, CacheCheck
+from proxy.server.request.candidates import Candidate
+from proxy.server.request.inquiry import Inquiry
+from proxy.server.request.replies import TIMING_HEADER, id_headers
+
+#: Names what a request asked for and did not get, by the paths of its members.
+IGNORED_HEADER = "x-model-proxy-ignored"
+#: The longest value of that header: a body may have any number of members.
+MAX_IGNORED = 1000
+#: Which account of its provider served a request, where it has several.
+ACCOUNT_HEADER = "x-model-proxy-account"
+#: Tells which model answered in place of which, and why.
+FALLBACK_HEADER = "x-model-proxy-fallback"
+
+#: Linger on, for no time: a socket that is closed sends a reset.
+_RESET = struct.pack("ii", 1, 0)
+
+STOPPED = "Request ended before completion: the proxy was stopped"
+LEFT = "Request ended before completion: the client left"
+
+
+class Ledger:
+    """What is known of one request, kept from its arrival to its last byte.
+
+    serving   who answers, or tries to; None before that is known
+    session   whose accounts it is served by, None for a request without one
+    response  the answer once its head is out: then no other one can be given
+    size      bytes of the body, unpacked
+    leave     gives back the place among the requests that are served at one time
+    """
+
+    def __init__(self, inquiry: Inquiry) -> None:
+        self.inquiry = inquiry
+        self.serving: Candidate | None = None
+        self.session: str | None = None
+        self.response: web.StreamResponse | None = None
+        self.leave: Callable[[], None] = lambda: None
+        self.capture: RequestCapture = NULL_CAPTURE
+        self.cache: CacheCheck | None = None
+        self.size = 0
+        self._state = inquiry.state
+        self._monitor = inquiry.state.monitor
+        self._timings = inquiry.timings
+        self._timings.tell = partial(_upstream_answered, self._monitor, inquiry.id)
+        self._received = b""
+        self._number = 0
+        self._ignored: tuple[str, ...] = ()
+        self._stands_in = ""
+        self._earlier = 0
+        self._named: tuple[str | None, str | None] = None, None
+        self._spans: Mapping[str, float] = {}
+        self._outcome: tuple[str, int | None, str | None] | None = None
+
+    @property
+    def head(self) -> dict[str, str]:
+        """What every answer carries: the request's id under the names that the SDKs look for, where its time went until
+        now, who answers, and what was ignored."""
+        head = id_headers(self.inquiry.id) | {TIMING_HEADER: self._timings.header()}
+        if self.serving is not None and self.serving.account:
+            head[ACCOUNT_HEADER] = self.serving.account
+        if self._state.running.draining:
+            head["Connection"] = "close"
+        if self._stands_in:
+            head[FALLBACK_HEADER] = self._stands_in
+        if self._ignored:
+            head[IGNORED_HEADER] = cut(", ".join(self._ignored), MAX_IGNORED)
+        return head
+
+    @property
+    def label(self) -> str | None:
+        """The provider that answers, or the one that was named."""
+        return self._named[0] if self.serving is None else self.serving.label
+
+    @property
+    def model(self) -> str | None:
+        """The model that answers, or the one that was named."""
+        return self._named[1] if self.serving is None else self.serving.model or None
+
+    # -- as it goes
+
+    def names(self, label: str | None, model: str | None) -> None:
+        """What the client asks for, which may not be served."""
+        self._named = label, model
+
+    def tell(self, event: Event) -> None:
+        """Tells all who watch of an event; what else it means for them, `_ALSO` knows."""
+        self._monitor.record(self.inquiry.id, event)
+        also = _ALSO.get(type(event))
+        if also is not None:
+            also(self, event)
+
+    def note(self, level: str, msg: str, **fields: Any) -> None:
+        """Adds a record to the log alone."""
+        inquiry, serving = self.inquiry, self.serving
+        known: dict[str, Any] = {
+            "reqId": inquiry.id,
+            "endpoint": inquiry.endpoint,
+            "provider": self.label,
+            "model": self.model,
+            "account": (serving.account or None) if serving else None,
+            "caller": inquiry.caller_name,
+            **fields,
+        }
+        self._state.log.write(level, "server", msg, **{key: value for key, value in known.items() if value is not None})
+
+    def notice(self, level: str, words: str) -> None:
+        """Shows a line to whoever looks at the monitor now."""
+        self._monitor.notice(level, words, provider=self.label, session=self.session)
+
+    def arrived(self) -> None:
+        """The head of the request is here."""
+        inquiry, request = self.inquiry, self.inquiry.request
+        agents = agents_of(inquiry.values)
+        self.tell(Started(inquiry.endpoint, inquiry.session, *agents, inquiry.client_id, inquiry.caller_name))
+        asked = {"method": request.method, "path": request.path, "clientId": inquiry.client_id}
+        if request.query_string:
+            asked["query"] = shown_query(request.query_string)
+        self.note("info", "request", **asked)
+
+    def read(self, body: bytes | bytearray) -> None:
+        """The body is here, unpacked; a capture will begin with it."""
+        self._timings.admitted()
+        self.size = len(body)
+        if self._state.captures.on:
+            self._received = bytes(body)
+
+    def forget_body(self) -> None:
+        """No other model answers, so no other capture begins with it."""
+        self._received = b""
+
+    def ignores(self, paths: Iterable[str]) -> None:
+        """Notes what is left out of the request although it asks for something, before the answer begins."""
+        self._ignored = tuple(quote(cut(path), safe="[]_.: ") for path in paths)
+        if self._ignored:
+            self.note("info", "ignored", ignored=", ".join(self._ignored))
+
+    def selected(
+        self, candidate: Candidate, target: Target, session: str | None, converted: Mapping[str, Any] | None = None
+    ) -> None:
+        """A candidate is asked with a request that is right: it counts in its session, and a capture begins.
+
+        converted  the hub request that the body became, where it is another
+        """
+        if not self._stands_in:  # the same request counts once, and aliases follow what the client named
+            explicit = not (candidate.alias or candidate.auto_review)
+            number = self._state.sessions.routed(session, candidate.label, explicit=explicit)
+            if number is not None:
+                self._number = number
+                self.tell(Sequenced(number))
+        self.tell(ProviderSelected(candidate.key, candidate.model, target.effort))
+        self.tell(ModelResolved(candidate.model, target.model))
+        if self._state.captures.on:
+            self._begin_capture(candidate, target, session, converted)
+
+    def _begin_capture(
+        self, candidate: Candidate, target: Target, session: str | None, converted: Mapping[str, Any] | None
+    ) -> None:
+        request = self.inquiry.request
+        self.capture = self._state.captures.begin(
+            CapturedRequest(
+                request_id=self.inquiry.id,
+                kind=self.inquiry.endpoint,
+                provider=candidate.label,
+                requested=candidate.asked,
+                model=target.model,
+                effort=target.effort,
+                session=session,
+                number=self._number,
+                method=request.method,
+                path=request.path,
+                query=shown_query(request.query_string),
+                headers=request.headers,
+                body=self._received,
+                converted=converted,
+                earlier=self._earlier,
+            )
+        )
+        if self.capture.place:
+            self.tell(Captured(self.capture.place))
+
+    def compares(self, asked: Asked) -> None:
+        """The call is compared with the one before it of its owner, as an upstream's cache would."""
+        self.cache = CacheCheck(self._state.cache, asked, self._state.clock)
+
+    def account_moves(self, before: Candidate, after: Candidate, effort: str | None, reason: str) -> None:
+        """Another account goes on with the request."""
+        self.serving = after
+        if self.cache is not None:
+            self.cache.moved(after.provider)
+        self.note("warn", "account_moved", before=before.account, reason=reason)
+        self.tell(ProviderSelected(after.key, after.model, effort))
+        self.notice("warn", f"{before.key} is spent; {after.key} serves instead of it")
+
+    def falls_back(self, before: str, instead: str, stands_in: str, error: ProxyError) -> None:
+        """Another model answers from the body on, as if the client had named it."""
+        self.note("warn", "fallback", before=before, instead=instead, reason=error.message)
+        self.tell(FellBack(before, instead, error.kind))
+        self.notice("warn", f"{before} could not serve ({error.kind}); {instead} serves instead of it")
+        self.capture.ended("failed", error.status, error.message)
+        self.capture = NULL_CAPTURE
+        if self.cache is not None:
+            self.cache.close()
+            self.cache = None
+        self._timings.began_anew()
+        self._ignored = ()
+        self._stands_in = stands_in
+        self._earlier += 1
+
+    def used(self, event: Mapping[str, Any]) -> None:
+        """The token counts of a `message_start` or `message_delta`."""
+        usage = event.get("usage") or event.get("message", {}).get("usage") or {}
+        counted = [told_count(usage.get(name)) for name in _INPUTS]
+        known = [value for value in counted if value is not None]
+        total = sum(known) if known else None
+        if event["type"] == "message_start":
+            self.tell(InputEstimated(total or 0))
+            return
+        cached = counted[1] if self.cache is None else self.cache.used(total, counted[1])
+        self.tell(UsageUpdated(total, told_count(usage.get("output_tokens")), cached))
+
+    def begins(self, response: web.StreamResponse) -> None:
+        """This is the answer: the head is about to go out."""
+        self.response = response
+
+    def begun(self) -> None:
+        """The head is out."""
+        if self.response is not None:
+            self.note("info", "response_started", status=self.response.status)
+
+    def replied(self, response: web.Response) -> None:
+        """An answer is sent whole."""
+        if isinstance(response.body, bytes):
+            self.capture.replied(response.body)
+
+    # -- how it ends: the first word counts. A client may well leave between the last byte of its answer and the end of
+    # our work, or send its next request, which may be the only one of it.
+
+    def completed(self, status: int) -> None:
+        """The whole answer was sent."""
+        self.leave()
+        if not self._ends("completed", status):
+            return
+        serving = self.serving
+        if serving is not None and not self.inquiry.counts and status < 400:
+            self._state.allowances.served(serving.key, serving.model)
+        shares = self._check_cache()
+        self.tell(Completed(status))
+        self.note("info", "request_completed", status=status, **self._known(), **shares)
+
+    def failed(self, error: ProxyError, *, in_band: bool = False) -> None:
+        """An error was answered: with a status, or `in_band` as an event of a stream that had begun."""
+        family = self.inquiry.family
+        status, message = 200 if in_band else family.error_status(error), _one_line(error.message)
+        if not self._ends("failed", status, message):
+            return
+        self.tell(Failed(status, message, error.kind))
+        fields = self._known() | {"status": status, "message": message, "capture": self.capture.place}
+        if error.upstream_id:
+            fields["upstreamId"] = error.upstream_id
+        if in_band:
+            fields |= {"phase": "response_body", "inBandSse": True}
+        elif family.keeps_errors:
+            fields["errorFile"] = self._error_file(error, status)
+        self.note("warn", "request_failed", **fields)
+
+    def abandoned(self) -> None:
+        """The client left, or the proxy stops; nobody reads what we would say."""
+        reason = STOPPED if self._state.running.draining and not self.inquiry.left else LEFT
+        if not self._ends("abandoned", None if self.response is None else self.response.status, reason):
+            return
+        self.tell(Abandoned(reason))
+        self.note("info", "request_failed", message=reason, capture=self.capture.place, **self._known())
+
+    def break_off(self) -> None:
+        """Ends the connection, so that what was sent does not look whole. To HTTP/1.0 a connection that is closed is
+        the end of the answer, so it is reset."""
+        request = self.inquiry.request
+        transport = request.transport
+        if transport is None:
+            return
+        if request.version < HttpVersion11 and (link := transport.get_extra_info("socket")) is not None:
+            with contextlib.suppress(OSError):
+                link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        transport.abort()
+
+    def close(self) -> None:
+        """All of it is over, the upstream released."""
+        if self.cache is not None:
+            self.cache.close()
+        self.capture.ended(*(self._outcome or ("abandoned", None, None)))
+        lost = self.inquiry.request.content.exception()
+        if lost is not None:  # the connection; it holds the frames that wrote to it, and those the request
+            lost.with_traceback(None)
+
+    def _ends(self, outcome: str, status: int | None, error: str | None = None) -> bool:
+        """Notes the end, and where the time went; False when it was noted before."""
+        if self._outcome is not None:
+            return False
+        self._outcome = outcome, status, error
+        if outcome != "completed":
+            self._timings.broken_off()
+        self._spans = self._timings.spans
+        self.tell(Timed(self._spans))
+        return True
+
+    def _known(self) -> dict[str, Any]:
+        """What the log keeps of every request that is over."""
+        spans = {_SPAN_FIELDS[span]: ms for span, ms in self._spans.items()}
+        upstream_id = self._timings.upstream_id
+        return {"ms": self._ms(), **spans, "upstreamId": upstream_id, "clientId": self.inquiry.client_id}
+
+    def _check_cache(self) -> dict[str, float | None]:
+        """What the upstream's cache did: its shares, for the log."""
+        checked = self.cache.ended() if self.cache is not None else None
+        if checked is None:
+            return {}
+        verdict = checked.verdict
+        expected = None if verdict.expected is None else round(verdict.expected, 3)
+        self.tell(CacheChecked(expected, round(verdict.cached, 3), verdict.reason))
+        shares = {"cachedShare": round(verdict.cached, 3), "expectedShare": expected}
+        if checked.news:
+            self.note("info", "cache_lost", reason=verdict.reason, **shares)
+            message = f"{round(verdict.cached * 100)} % of the input came from the cache: {verdict.reason}"
+            self._monitor.notice(checked.level, message, provider=self.label, session=checked.session)
+        return shares
+
+    def _error_file(self, error: ProxyError, status: int) -> str | None:
+        inquiry = self.inquiry
+        return self._state.log.capture_error(
+            inquiry.id,
+            {
+                "reqId": inquiry.id,
+                "provider": self.label,
+                "model": self.model,
+                "countTokens": inquiry.counts,
+                "status": status,
+                "elapsedMs": self._ms(),
+                "message": error.message,
+                **({"capture": self.capture.place} if self.capture.place else {}),
+                "response": {"json": inquiry.family.error_body(error, inquiry.id)},
+            },
+        )
+
+    def _ms(self) -> int:
+        return round(self._timings.total)
+
+
+def _generating(ledger: Ledger, _event: Any) -> None:
+    ledger.inquiry.timings.generating()
+    if ledger.cache is not None:
+        ledger.cache.answer_began()
+
+
+def _judged(ledger: Ledger, event: Judged) -> None:
+    tokens = {"inputTokens": event.input_tokens, "outputTokens": event.output_tokens} if event.model else {}
+    reviewer = event.model or "rules"
+    ledger.note("info", "auto_mode_judged", reviewer=reviewer, outcomes=event.outcomes, ms=event.ms, **tokens)
+
+
+#: type of an event -> what it means beside the monitor: a line of the log, a span, the comparison of caches
+_ALSO: dict[type[Any], Callable[[Ledger, Any], None]] = {GenerationStarted: _generating, Judged: _judged}
+
+
+def _upstream_answered(recorder: Recorder, request_id: str, upstream_id: str) -> None:
+    recorder.record(request_id, UpstreamAnswered(upstream_id))
+
+
+def _camel(name: str) -> str:
+    """
+    >>> _camel("first_token")
+    'firstToken'
+    """
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
+
+
+#: span -> its field in the log
+_SPAN_FIELDS = {span: f"{_camel(span)}Ms" for span in SPANS}
+#: The members of a usage that make its input; the second is what came from a cache.
+_INPUTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+def _one_line(text: str, limit: int = 500) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[:limit] + "…"

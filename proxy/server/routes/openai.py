@@ -1,0 +1,171 @@
+"""`POST /v1/chat/completions` and `POST /v1/responses`: a body is converted to a hub request, and the hub's answer is
+rendered back, whoever serves it. A provider that speaks the Responses API itself gets the bodies as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+
+from proxy.core.cache_health.fingerprint import of_responses
+from proxy.core.convert.chat_request_to_messages import chat_request_to_messages
+from proxy.core.convert.openai_mode import by_mode
+from proxy.core.convert.responses.signatures import is_ours
+from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
+from proxy.core.effort import capped_openai_body
+from proxy.core.ingress import Ingress
+from proxy.errors import ProxyError, RequestError
+from proxy.providers.contract import Call, NativeResponses, OwnChat, Target
+from proxy.server.request.admission import AdmissionTicket
+from proxy.server.request.cache_watch import Asked, owner_by
+from proxy.server.request.candidates import Candidate, Candidates
+from proxy.server.request.ledger import Ledger
+from proxy.server.serving.prepare import by_size, capped, choose, find_project, read_json, with_true_pictures
+from proxy.server.serving.relay import RelayedAnswer
+from proxy.server.serving.serve import Answer, Prepare, run, serve
+from proxy.server.serving.stream import answer_to
+
+
+async def post_chat_completions(request: web.Request) -> web.StreamResponse:
+    """`chat.completion`, or its chunks when the body says `"stream": true`."""
+    return await run(request, partial(_answer, parse=_chat))
+
+
+async def post_responses(request: web.Request) -> web.StreamResponse:
+    """A response object, or the events that build it."""
+    return await run(request, partial(_answer, parse=_responses))
+
+
+async def get_responses(request: web.Request) -> web.StreamResponse:
+    """No WebSocket is served here. Codex CLI tries one first and goes on over HTTP after a 426, without waiting."""
+    if "websocket" in request.headers.get("Upgrade", "").lower():
+        raise ProxyError("this route is served over HTTP only: POST the request", kind="no_upgrade")
+    raise web.HTTPMethodNotAllowed(request.method, ["POST"])
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAiBody:
+    """A body for one candidate. `lenient`: what cannot be honoured of it is left out."""
+
+    members: dict[str, Any]
+    session: str | None
+    lenient: bool
+
+    @property
+    def cache_hint(self) -> str | None:
+        hint = self.members.get("prompt_cache_key")
+        return hint if isinstance(hint, str) and hint else None
+
+
+#: The request of a route for a candidate, None where bodies of this route are passed to it as they are.
+Parse = Callable[[OpenAiBody, Candidate], Callable[[], Ingress] | None]
+
+
+def _chat(asked: OpenAiBody, candidate: Candidate) -> Callable[[], Ingress]:
+    provider, model = candidate.provider, candidate.model
+    parse = partial(chat_request_to_messages, asked.members, provider.ingress(model), session=asked.session)
+    strict = partial(provider.chat_request, asked.members, model) if isinstance(provider, OwnChat) else parse
+    return partial(by_mode, strict, partial(parse, lenient=True), leniently=asked.lenient)
+
+
+def _responses(asked: OpenAiBody, candidate: Candidate) -> Callable[[], Ingress] | None:
+    if isinstance(candidate.provider, NativeResponses):
+        return None
+    rules = candidate.provider.ingress(candidate.model)
+    parse = partial(responses_request_to_messages, asked.members, rules, session=asked.session)
+    return partial(by_mode, parse, partial(parse, lenient=True), leniently=asked.lenient)
+
+
+async def _answer(ledger: Ledger, ticket: AdmissionTicket, *, parse: Parse) -> web.StreamResponse:
+    return await serve(ledger, ticket, *await _asked(ledger, ticket, parse))
+
+
+async def _asked(ledger: Ledger, ticket: AdmissionTicket, parse: Parse) -> tuple[Candidates, Prepare]:
+    """Who may answer, and the call for each. Nobody but `Prepare` holds the body. Raises ProxyError and
+    InvalidRequest."""
+    body = await read_json(ledger, ticket)
+    named = body.get("model")
+    if not isinstance(named, str) or not named:
+        raise RequestError("`model` must be a non-empty string", param="model")
+    session, hint = ledger.inquiry.session, body.get("prompt_cache_key")
+    conversation = session or (hint if isinstance(hint, str) else None)
+    candidates = choose(ledger, named, session=session, conversation=conversation, stays=carries_state(body))
+
+    def prepare(candidate: Candidate) -> Awaitable[Answer]:
+        members = {**capped(ledger, candidate, body, capped_openai_body), "model": candidate.model}
+        if ledger.inquiry.caller is not None and isinstance(hint, str):
+            members["prompt_cache_key"] = ledger.inquiry.own_session(hint)
+        lenient = ledger.inquiry.state.config().openai_mode == "lenient"
+        asked = OpenAiBody(members, session, lenient)
+        ingress = parse(asked, candidate)
+        if ingress is None:
+            return _passed_on(ledger, asked, candidate)
+        return _converted(ledger, asked, candidate, candidates, ingress)
+
+    return candidates, prepare
+
+
+async def _converted(
+    ledger: Ledger,
+    asked: OpenAiBody,
+    candidate: Candidate,
+    candidates: Candidates,
+    read: Callable[[], Ingress],
+) -> Answer:
+    ingress = await by_size(ledger, read)
+    ledger.ignores(ingress.ignored)
+    request = with_true_pictures(ledger, ingress.request)
+    target = candidate.provider.resolve(candidate.model, request, auto_review=False)
+    await find_project(ledger, request)
+    call = _call(ledger, asked, candidate, request, target)
+    ledger.compares(Asked(owner_by(call.cache_key), candidate.provider, target, request, ledger.size))
+    return answer_to(ledger, call, ingress, candidates)
+
+
+async def _passed_on(ledger: Ledger, asked: OpenAiBody, candidate: Candidate) -> Answer:
+    provider, members = candidate.provider, asked.members
+    if not isinstance(provider, NativeResponses):
+        raise RuntimeError(f"{candidate.label} takes no Responses bodies")
+    if asked.lenient:
+        members, ignored = provider.lenient_body(members)
+        ledger.ignores(ignored)
+    await find_project(ledger, members)
+    target = provider.native_target(candidate.model, members)
+    call = _call(ledger, OpenAiBody(members, asked.session, asked.lenient), candidate, members, target)
+    compared = owner_by(call.cache_key)
+    ledger.compares(Asked(compared, candidate.provider, target, members, ledger.size, fingerprint=of_responses))
+    return RelayedAnswer(ledger, call)
+
+
+def _call(ledger: Ledger, asked: OpenAiBody, candidate: Candidate, request: Mapping[str, Any], target: Target) -> Call:
+    """A request that is right and will be served. It leaves no conversation state behind."""
+    inquiry = ledger.inquiry
+    ledger.selected(candidate, target, asked.session, converted=None if request is asked.members else request)
+    return Call(
+        request=request,
+        model=candidate.model,
+        target=target,
+        request_id=inquiry.id,
+        session=asked.session,
+        cache_hint=asked.cache_hint,
+        converted=True,
+        recorder=inquiry.state.monitor,
+        capture=ledger.capture,
+        timings=inquiry.timings,
+        size=ledger.size,
+        own_id=inquiry.own_session,
+        told=candidate.told,
+    )
+
+
+def carries_state(body: Mapping[str, Any]) -> bool:
+    """Whether a body of the Responses API holds what belongs to the account that answered before."""
+    given = body.get("input")
+    items = given if isinstance(given, list) else []
+    found = (item.get("encrypted_content") for item in items if isinstance(item, Mapping))
+    sealed = any(isinstance(content, str) and content and not is_ours(content) for content in found)
+    return sealed or bool(body.get("previous_response_id"))

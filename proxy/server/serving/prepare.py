@@ -1,0 +1,200 @@
+"""From a request to its candidates, and to a call for one of them: what all model routes share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from proxy.config import Config
+from proxy.core.bodies.decode import decode_body, decode_large_body
+from proxy.core.content import PictureCheck
+from proxy.core.effort import is_side
+from proxy.core.identity import agents_of
+from proxy.core.invalid import cut
+from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route, without_claude
+from proxy.errors import ProxyError, RequestError
+from proxy.observe.lifecycle import ModelResolved, ProjectResolved
+from proxy.observe.project import find_working_directory, project_name
+from proxy.providers.contract import LARGE_BYTES
+from proxy.server.request.accounts import Serving
+from proxy.server.request.admission import AdmissionTicket
+from proxy.server.request.candidates import Candidate, Candidates
+from proxy.server.request.guard import check_json
+from proxy.server.request.ledger import Ledger
+from proxy.server.serving.body import read_body
+
+T = TypeVar("T")
+
+
+async def read_json(ledger: Ledger, ticket: AdmissionTicket) -> dict[str, Any]:
+    """The JSON object of a request. Raises ProxyError and InvalidRequest."""
+    inquiry, state = ledger.inquiry, ledger.inquiry.state
+    check_json(inquiry.request)
+    body = await read_body(inquiry.request, state.config(), ticket, packed=state.packed)
+    ledger.read(body)
+    return await asyncio.to_thread(decode_large_body, body) if len(body) > LARGE_BYTES else decode_body(body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Requested:
+    """What a client asks for, as far as accounts and names depend on it.
+
+    named         the model by the name that the client used; `called` without a hint
+    conversation  by which an account is chosen
+    stays         the request carries what only the account can read that answered before: no other one goes on with it
+    """
+
+    named: str
+    called: str
+    conversation: str | None
+    stays: bool
+
+
+def choose(
+    ledger: Ledger,
+    named: str,
+    *,
+    session: str | None,
+    conversation: str | None,
+    stays: bool = False,
+    instead: Callable[[Route | None], str | None] = lambda _found: None,
+) -> Candidates:
+    """Who may answer for a requested name. Raises RequestError with the catalogue.
+
+    session              that aliases follow
+    conversation, stays  see `_Requested`
+    instead              given the route of the requested name, another model to serve, or None
+    """
+    state, config = ledger.inquiry.state, ledger.inquiry.state.config()
+    known, called = state.catalogs.of(config), normalise_model(named)
+    ledger.session = conversation
+    asked = _Requested(named, called, conversation, stays)
+    model = without_claude(called, known) if config.claude_names else called
+    found = route(model, known, alias_provider=config.alias_provider, affinity=state.sessions.affinity(session))
+    other = instead(found)
+    if other is not None:  # nobody stands in for whom we chose ourselves
+        found = route(other, known, alias_provider=config.alias_provider)
+        ledger.note("info", "auto-review route selected", requestedModel=model, overrideModel=other)
+        return Candidates(_accounts(ledger, config, asked, other, found, ours=True))
+
+    def another(model: str) -> Sequence[Candidate]:
+        return _accounts(ledger, config, asked, model, route(model, known, alias_provider=config.alias_provider))
+
+    return Candidates(
+        _accounts(ledger, config, asked, model, found),
+        models=() if ledger.inquiry.counts else _declared(config, model),
+        kinds=frozenset(config.fallback_on),
+        accounts_of=another,
+        is_spent=partial(_is_spent, ledger),
+    )
+
+
+def _accounts(
+    ledger: Ledger, config: Config, asked: _Requested, model: str, found: Route | None, *, ours: bool = False
+) -> Sequence[Candidate]:
+    """The accounts for one model, in order. `ours`: we chose it ourselves. Raises RequestError."""
+    served = _served(ledger, config, model, found)
+    chosen = ledger.inquiry.state.accounts.choose(
+        served.label,
+        config,
+        session=asked.conversation,
+        caller=ledger.inquiry.caller_name,
+        stays=asked.stays,
+        model=model,
+    )
+    told, alias = "" if ours or model == asked.called else asked.called, served.alias and not ours
+    return [
+        Candidate(model, served.label, one.name, one.provider, asked.named, told, alias=alias, auto_review=ours)
+        for one in chosen
+    ]
+
+
+def _declared(config: Config, model: str) -> tuple[str, ...]:
+    """The models that the settings declare in place of one."""
+    others = next((others for name, others in config.fallback if normalise_model(name) == model), ())
+    return tuple(map(normalise_model, others))
+
+
+def _served(ledger: Ledger, config: Config, model: str, found: Route | None) -> Route:
+    """The route of a model that is served. Raises RequestError."""
+    state = ledger.inquiry.state
+    ledger.names(None if found is None else found.label, model)
+    if found is None:
+        ledger.note("warn", "unknown model")
+        ledger.tell(ModelResolved(cut(model), cut(model)))
+        near = proposal(cut(model), state.served, config.alias_provider)
+        raise unknown_model(ledger, f'Unknown model "{cut(model)}". {near}'.rstrip())
+    if found.label not in state.providers:
+        raise unknown_model(ledger, f'Model "{cut(model)}" belongs to {found.label}, which is not available yet.')
+    return found
+
+
+def _is_spent(ledger: Ledger, candidate: Candidate, error: ProxyError) -> bool:
+    """Whether the account's allowance refuses the request, and nothing that passes by itself."""
+    if error.kind == "rate_limit":
+        serving = Serving(candidate.account, candidate.provider)
+        return ledger.inquiry.state.accounts.is_spent(serving, candidate.model)
+    return error.kind == "usage_limit"
+
+
+#: A word for programs; with any, Claude Code asks less often again.
+_UNKNOWN_MODEL = {"error_code": "model_not_found"}
+
+
+def unknown_model(ledger: Ledger, what: str) -> RequestError:
+    state = ledger.inquiry.state
+    known = catalog_text(state.served, state.config().alias_provider)
+    return RequestError(f"{what} {known}", param="model", details=_UNKNOWN_MODEL)
+
+
+def capped(
+    ledger: Ledger,
+    candidate: Candidate,
+    body: Mapping[str, Any],
+    lower: Callable[[Mapping[str, Any], str], Mapping[str, Any]],
+) -> Mapping[str, Any]:
+    """The body of a side request under the cap of the settings; any other as it is.
+
+    lower  makes it ask for no more than a cap
+    """
+    state = ledger.inquiry.state
+    config = state.config()
+    if config.side_effort is None or candidate.auto_review:
+        return body
+    own = next(catalog for catalog in state.catalogs.of(config) if catalog.label == candidate.label)
+    agent = agents_of(ledger.inquiry.values)[0] is not None
+    if not is_side(own.called(candidate.model), own.small, own.main, agent=agent):
+        return body
+    result = lower(body, config.side_effort)
+    if result is not body:
+        ledger.note("info", "effort_replaced", sent=config.side_effort, reason="side request")
+    return result
+
+
+def with_true_pictures(ledger: Ledger, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The hub request without pictures that are something else than they say; the log tells of them."""
+    pictures = PictureCheck()
+    given = request.get("messages") or []
+    messages = pictures.in_messages(given)
+    if messages is given:
+        return request
+    ledger.note("warn", "pictures_changed", corrected=pictures.corrected, leftOut=pictures.left_out)
+    return {**request, "messages": messages}
+
+
+async def by_size(ledger: Ledger, work: Callable[[], T]) -> T:
+    """What `work` makes of the body: of a large one in a thread, so that others go on meanwhile."""
+    return await asyncio.to_thread(work) if ledger.size > LARGE_BYTES else work()
+
+
+async def find_project(ledger: Ledger, body: Mapping[str, Any]) -> None:
+    """Only when somebody watches: it looks at the file system."""
+    if not ledger.inquiry.state.monitor.wants_project:
+        return
+    path = await by_size(ledger, partial(find_working_directory, body))
+    name = await asyncio.to_thread(project_name, path) if path else None
+    if name:
+        ledger.tell(ProjectResolved(name))

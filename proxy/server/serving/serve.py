@@ -1,0 +1,234 @@
+"""The life of one model request, and the one loop over those who may answer it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import cache
+from typing import Protocol, cast
+
+from aiohttp import web
+
+from proxy.core.visible import Visible
+from proxy.errors import BusyError, ProxyError
+from proxy.providers.contract import Call, Provider, Remembering
+from proxy.server.request.admission import PROVIDER, AdmissionTicket
+from proxy.server.request.candidates import Candidate, Candidates
+from proxy.server.request.inquiry import Inquiry
+from proxy.server.request.ledger import Ledger
+from proxy.server.request.replies import as_proxy_error, error_response, has_left, is_loss, unforeseen
+from proxy.server.serving.allowances import explained
+
+Work = Callable[[Ledger, AdmissionTicket], Awaitable[web.StreamResponse]]
+
+
+class Answer(Protocol):
+    """The answer to one model's call, whichever account gives it. Use once.
+
+    call     for any account of the model
+    visible  what the client has seen of it
+    """
+
+    call: Call
+
+    @property
+    def visible(self) -> Visible: ...
+
+    async def of(self, candidate: Candidate, candidates: Candidates) -> web.StreamResponse:
+        """Asks a candidate, and sends what it says. Raises ProxyError; what may still be said then, `fail` says."""
+        ...
+
+    async def fail(self, error: ProxyError) -> web.StreamResponse:
+        """Ends an answer that has begun. Raises the error where its form has no word for that."""
+        ...
+
+
+#: A call for a candidate, and what becomes of its answer. Raises ProxyError and InvalidRequest.
+Prepare = Callable[[Candidate], Awaitable[Answer]]
+
+
+async def run(request: web.Request, work: Work) -> web.StreamResponse:
+    """Runs one model request; every failure becomes an answer in the caller's format."""
+    inquiry = Inquiry.of(request)
+    ledger, state = Ledger(inquiry), inquiry.state
+    ledger.arrived()
+    with state.running.one(), AdmissionTicket(state.admission) as ticket:
+        ledger.leave = ticket.leave_all
+        try:
+            state.admission.enter(ticket, inquiry.session)
+            _enter(inquiry, ticket)
+            return await work(ledger, ticket)
+        except asyncio.CancelledError:
+            stopped = state.running.stopped()
+            if stopped is None:
+                ledger.abandoned()
+                raise
+            return _failed(ledger, stopped)
+        except Exception as error:
+            return _failed(ledger, error)
+        finally:
+            ledger.close()
+
+
+def _enter(inquiry: Inquiry, ticket: AdmissionTicket) -> None:
+    """The limits of the caller. A count of tokens asks no service and is none of his requests. Raises BusyError."""
+    caller, state = inquiry.caller, inquiry.state
+    if caller is None or inquiry.counts:
+        return
+    if caller.limits.at_a_time is not None:
+        ticket.take(f"caller {caller.name}", caller.limits.at_a_time, f"for the key {caller.name}")
+    try:
+        state.callers.meter.enter(caller)
+    except BusyError:
+        state.admission.refused["caller"] += 1
+        raise
+
+
+async def serve(
+    ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, prepare: Prepare
+) -> web.StreamResponse:
+    """The answer of the first candidate that gives one. Nothing of two candidates is ever mixed: another account goes
+    on only behind the framing, another model only where nothing was sent. Raises ProxyError, the first model's."""
+    answer: Answer | None = None
+    try:
+        while True:
+            try:
+                if answer is None:
+                    answer = await _prepared(ledger, ticket, candidates, prepare)
+                    if not candidates.others:
+                        prepare = _nobody_else  # the other one holds the body
+                        ledger.forget_body()
+                return await answer.of(candidates.current, candidates)
+            except Exception as error:
+                final = _after(ledger, ticket, candidates, answer, error)
+                try:
+                    if isinstance(final, ProxyError) and answer is not None and ledger.response is not None:
+                        return await answer.fail(final)
+                    if final is not None:
+                        raise final from None
+                finally:
+                    del final  # its traceback holds this frame, and with it the body, until the garbage is collected
+            if candidates.model != candidates.current.model:
+                answer = None
+    finally:
+        if answer is not None and ledger.response is not None:
+            _tell_others(ledger, answer.call, candidates.current.provider)
+
+
+async def _nobody_else(candidate: Candidate) -> Answer:
+    raise RuntimeError(f"{candidate.key} was not declared")
+
+
+async def _prepared(ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, prepare: Prepare) -> Answer:
+    candidate = ledger.serving = candidates.choose_accounts()
+    ledger.inquiry.state.admission.select(ticket, candidate.label)
+    return await prepare(candidate)
+
+
+def _after(
+    ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, answer: Answer | None, error: Exception
+) -> Exception | None:
+    """What ends the request after an error; None when another candidate goes on, for whom everything is ready then."""
+    request = ledger.inquiry.request
+    visible = Visible.NOTHING if answer is None else answer.visible
+    if is_loss(error, request):
+        return error
+    known = as_proxy_error(error)
+    if known is None:  # a request that the second model cannot take is no fault of the caller, who asked for the first
+        if ledger.response is None and not (candidates.others or candidates.failures):
+            return error
+        known = unforeseen(ledger.inquiry.state.log, ledger.inquiry.id, error)
+    if not has_left(request):
+        if answer is not None and candidates.account_follows(known, visible):
+            _next_account(ledger, candidates, answer.call, known)
+            return None
+        if candidates.model_follows(known, visible):
+            _next_model(ledger, ticket, candidates, known)
+            known.with_traceback(None)  # it is kept, and the frames of the first attempt are not
+            return None
+    return _final(ledger, candidates, known) if ledger.response is None else known
+
+
+def _next_account(ledger: Ledger, candidates: Candidates, call: Call, error: ProxyError) -> None:
+    """Another account goes on with the request; everybody who watches is told, and who served before."""
+    state, old = ledger.inquiry.state, candidates.current
+    known = explained(state, error.replaced(provider=old.label), old.account, old.model)
+    new = candidates.next_account()
+    state.accounts.moved(new.label, new.account, ledger.session, ledger.inquiry.caller_name)
+    if call.owner is not None and isinstance(old.provider, Remembering):
+        old.provider.served_elsewhere(call.owner, call.request, call.request_id)
+    ledger.account_moves(old, new, call.target.effort, known.message)
+
+
+def _next_model(ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, error: ProxyError) -> None:
+    """Another model answers. What this notes of the window, accounts are chosen by from now on."""
+    before, model = candidates.current, candidates.model
+    known = explained(ledger.inquiry.state, error, before.account, model)
+    note_refusal(ledger, error)
+    instead = candidates.next_model(known if candidates.failures else error)
+    ledger.falls_back(model, instead, candidates.stands_in, known)
+    ticket.leave(PROVIDER)
+
+
+def _final(ledger: Ledger, candidates: Candidates, error: ProxyError) -> ProxyError:
+    """The error of a request that nobody could serve: the first model's, told as of whom it is."""
+    if not candidates.failures:
+        return error
+    note_refusal(ledger, error)
+    account = ledger.serving.account if ledger.serving else ""
+    final = candidates.final_error(explained(ledger.inquiry.state, error, account, candidates.model))
+    ledger.serving = candidates.first
+    return final
+
+
+def note_refusal(ledger: Ledger, error: ProxyError) -> None:
+    """An account whose sign-in was refused is passed over for a while, whoever serves in place of it."""
+    if ledger.serving is not None and ledger.serving.account and error.kind == "sign_in":
+        ledger.inquiry.state.accounts.refused(ledger.serving.key)
+
+
+def _failed(ledger: Ledger, error: Exception) -> web.StreamResponse:
+    """The answer after an error; one that was begun is broken off. Raises what says that the client left before
+    that."""
+    inquiry, response, serving = ledger.inquiry, ledger.response, ledger.serving
+    if is_loss(error, inquiry.request):
+        ledger.abandoned()
+        if response is None:
+            raise error
+        return response
+    known = as_proxy_error(error) or unforeseen(inquiry.state.log, inquiry.id, error)
+    known = explained(inquiry.state, known, serving.account if serving else "", ledger.model)
+    known = _with_cure(ledger, known)
+    note_refusal(ledger, known)
+    ledger.failed(known, in_band=response is not None)
+    if response is None:
+        told = inquiry.family.final_word(known, inquiry.request.headers.get("User-Agent", ""))
+        answered = error_response(told, inquiry.id, inquiry.family)
+        answered.headers.update(ledger.head)
+        ledger.replied(answered)
+        return answered
+    ledger.break_off()
+    return response
+
+
+def _with_cure(ledger: Ledger, error: ProxyError) -> ProxyError:
+    """Whoever asked for an alias chose no provider, and may have signed in to another one."""
+    if error.kind != "sign_in" or ledger.serving is None or not ledger.serving.alias:
+        return error
+    cure = "Or set aliasProvider (PROXY_ALIAS_PROVIDER) to a provider that you are signed in to, and start again."
+    return error.replaced(message=f"{error.message.rstrip('.')}. {cure}")
+
+
+def _tell_others(ledger: Ledger, call: Call, provider: Provider) -> None:
+    """Whoever served this conversation before learns that it does not any more."""
+    if call.owner is None:
+        return
+    for other in ledger.inquiry.state.accounts.everyone():
+        if other is not provider and _remembers(type(other)):
+            cast(Remembering, other).served_elsewhere(call.owner, call.request, call.request_id)
+
+
+@cache
+def _remembers(kind: type[Provider]) -> bool:
+    """Found out once: looking through a protocol takes long."""
+    return issubclass(kind, Remembering)

@@ -1,0 +1,376 @@
+"""The one writer of event streams, and the watch over clients that leave.
+
+Batches are written as they come, each in one write. Two things happen between them, by a timer: a client that left ends
+the work within a second, and a long silence is filled, so that nobody in between gives up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from aiohttp import web
+
+from proxy.core.ingress import Ingress
+from proxy.core.messages import PING, Event
+from proxy.core.visible import Visible
+from proxy.errors import ProxyError
+from proxy.observe.lifecycle import GenerationStarted, Progress
+from proxy.providers.contract import Call, Provider
+from proxy.server.request.candidates import Candidate, Candidates
+from proxy.server.request.ledger import Ledger
+from proxy.server.request.renderers import RenderContext, Renderer
+from proxy.server.request.replies import as_proxy_error, is_loss, json_response, unforeseen
+from proxy.server.serving.allowances import explained
+
+Batches = AsyncGenerator[list[Event], None]
+#: What an answer goes through on its way, given who gives it.
+Through = Callable[[Provider], Callable[[Batches], Batches]]
+
+HEADERS = {
+    "Content-Type": "text/event-stream",
+    "Cache-Control": "no-cache",
+    "X-Accel-Buffering": "no",
+}
+
+
+class EventStream(web.StreamResponse):
+    """A stream whose head goes out with its first data: each write of a socket takes as long as ten events."""
+
+    _send_headers_immediately = False  # of aiohttp, which has no public name for it
+
+
+class EventWriter:
+    """Writes one stream.
+
+    visible   what the client has seen: with more than NOTHING the status line is out, and errors are events
+    complete  whether the answer is out whole
+    """
+
+    def __init__(self, ledger: Ledger, renderer: Renderer, candidates: Candidates) -> None:
+        loop = asyncio.get_running_loop()
+        state = ledger.inquiry.state
+        self._ledger = ledger
+        self._renderer = renderer
+        self._timers = state.timers
+        self._now = loop.time
+        self._lock = asyncio.Lock()
+        self._held: list[Event] = []
+        self._observer = AnswerObserver(ledger)
+        self._written = self._writing_since = loop.time()
+        self._held_until = candidates.held_until(loop.time(), state.config().stream_grace_ms / 1000)
+        self._over = self._ended = False
+        self.visible = Visible.NOTHING
+        self.complete = False
+
+    async def send(self, events: list[Event]) -> None:
+        """Passes a batch on. Framing without content is kept until content comes or the grace is over, so that a
+        failure before it keeps its status. One answer has one `message_start`, whoever goes on with it."""
+        if self.visible < Visible.BUFFERED:
+            if events and events[0]["type"] == "message_start" and (self._held or self.visible):
+                events = events[1:]
+            if not self.visible:
+                events = self._held + [event for event in events if event["type"] != "ping"]  # of no use before content
+                if all(event["type"] == "message_start" for event in events):
+                    self._held = events
+                    return
+                self._held = []
+            elif not events:
+                return
+        await self._write(events)
+
+    async def fail(self, error: ProxyError) -> None:
+        """The error as the last event."""
+        self._over = True
+        await self._write_data(self._renderer.failure(error), 1, last=True)
+
+    async def end(self) -> web.StreamResponse:
+        """The end of the body, unless it went out with the last event."""
+        response = self._ledger.response
+        if response is None:
+            raise ProxyError("the provider sent nothing", kind="bad_answer")
+        if not self._ended:
+            await self._write_data(b"", 0, last=True)
+        return response
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the client has taken nothing of what is being written for too long."""
+        return self._lock.locked() and self._now() - self._writing_since > self._timers.stall
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was sent for so long that `fill` is to be called. Never after the last event, nor while
+        something is written."""
+        if self._lock.locked() or self._over:
+            return False
+        if self.visible:
+            return self._now() - self._written >= self._timers.keepalive
+        return bool(self._held) and self._now() >= self._held_until
+
+    async def fill(self) -> None:
+        """Sends what was held back, or a sign of life; nothing when the provider was quicker."""
+        if not self.silent:
+            return
+        if self.visible:
+            await self._write_data(self._renderer.keepalive(self._now()), 1)
+        else:
+            events, self._held = self._held, []
+            await self._write([*events, PING])
+
+    async def _write(self, events: list[Event]) -> None:
+        data = self._renderer.encode(events, self._now())
+        over = events[-1]["type"] == "message_stop"
+        self._over = self._over or over
+        self._observer.see(events)
+        if data:
+            await self._write_data(data, len(events), last=over)
+            if self.visible is not Visible.CONTENT:
+                self.visible = self.visible.after(events)
+        if over and self.visible:
+            self.complete = True
+            self._ledger.completed(200)
+
+    async def _write_data(self, data: bytes, events: int, *, last: bool = False) -> None:
+        """In one piece with the head before it, and with the end of the body after the last."""
+        async with self._lock:
+            self._writing_since = self._now()
+            response = self._ledger.response
+            if response is None:
+                response = self._ledger.response = EventStream(headers=HEADERS | self._ledger.head)
+                self.visible = Visible.FRAMING
+                await response.prepare(self._ledger.inquiry.request)
+                self._ledger.note("info", "response_started", status=200)
+            self._ended = last
+            await (response.write_eof(data) if last else response.write(data))
+            self._ledger.capture.streamed(data)
+            self._written = self._now()
+        if data:
+            self._ledger.tell(Progress(len(data), events))
+
+
+class AnswerObserver:
+    """Tells the ledger what it needs to know of an answer."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._generating = False
+
+    def see(self, events: list[Event]) -> None:
+        for event in events:
+            kind = event["type"]
+            if kind == "content_block_start" and not self._generating:
+                self._generating = True
+                self._ledger.tell(GenerationStarted())
+            elif kind in ("message_start", "message_delta"):
+                self._ledger.used(event)
+
+
+def watched(ledger: Ledger, writer: EventWriter | None = None) -> AbstractAsyncContextManager[None]:
+    """While inside, a client that leaves cancels the current task within a second, in whatever runner the application
+    is mounted; and `writer` fills silences. Raises what failed there as a ProxyError. Work that goes on although the
+    answer is out whole is ended, and that is no error: the connection may have the client's next request already."""
+    return _Watch(ledger, writer)
+
+
+class _Watch:
+    """Cancels the work once the client is gone, or takes nothing any more, or has the whole answer for a while. What
+    failed while a silence was filled cancels it too, and is left in `_error`: the cancellation is turned into it.
+    `_enough` says that it was cancelled for nothing else than the whole answer.
+
+    A timer, and a task only to fill a silence: most answers end before it is wound up again. A class, since the frame
+    of a generator would hold the cancellation, and that the frame, until the garbage is collected."""
+
+    def __init__(self, ledger: Ledger, writer: EventWriter | None) -> None:
+        self._ledger = ledger
+        self._writer = writer
+        self._timers = ledger.inquiry.state.timers
+        self._filling: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._complete = False  # at the last look
+        self._error: ProxyError | None = None
+        self._enough = False
+
+    async def __aenter__(self) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("not in a task")
+        self._work = task
+        self._timer = self._loop.call_later(self._timers.tick, self._look)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> bool:
+        del _error, _trace
+        try:
+            return kind is not None and issubclass(kind, asyncio.CancelledError) and self._is_over()
+        finally:
+            await self.close()
+
+    def _is_over(self) -> bool:
+        """Whether the cancellation was for the whole answer, and goes no further. Raises the ProxyError that it stands
+        for."""
+        known = self._error
+        if not (known or self._enough):
+            known = self._ledger.inquiry.state.running.stopped()
+            if known is None:  # the client left
+                return False
+        elif self._work.uncancel():  # somebody else wants the end as well
+            return False
+        if known is not None:
+            raise known from None
+        return True
+
+    async def close(self) -> None:
+        self._timer.cancel()
+        if self._filling is not None and not self._filling.done():
+            self._filling.cancel()
+            await asyncio.wait({self._filling})  # awaiting it would swallow a cancellation of our own
+
+    def _look(self) -> None:
+        writer = self._writer
+        if self._ledger.inquiry.left or (writer is not None and writer.stalled):
+            self._cancel()
+        elif self._complete:
+            self._enough = self._cancel()
+        elif writer is not None and writer.silent:
+            self._filling = self._loop.create_task(self._fill(writer))
+        else:
+            self._complete = writer is not None and writer.complete
+            self._timer = self._loop.call_later(self._timers.tick, self._look)
+
+    async def _fill(self, writer: EventWriter) -> None:
+        try:
+            async with asyncio.timeout(self._timers.stall) as limit:
+                await writer.fill()
+        except Exception as error:
+            lost = limit.expired() or is_loss(error, self._ledger.inquiry.request)
+            if lost:
+                self._cancel()
+                return
+            inquiry = self._ledger.inquiry
+            known = as_proxy_error(error) or unforeseen(inquiry.state.log, inquiry.id, error)
+            if self._cancel():
+                self._error = known
+        else:
+            self._timer = self._loop.call_later(self._timers.tick, self._look)
+
+    def _cancel(self) -> bool:
+        """Not twice, since that would cut the clean-up short: the runner may have been quicker. Whether it was us."""
+        return not self._work.cancelling() and self._work.cancel()
+
+
+def answer_to(
+    ledger: Ledger, call: Call, ingress: Ingress, candidates: Candidates, through: Through | None = None
+) -> StreamedAnswer | WholeAnswer:
+    """The answer to a call in the format of the client API, streamed or whole."""
+    inquiry = ledger.inquiry
+    state, make = inquiry.state, inquiry.family.renderer
+    if make is None:
+        raise RuntimeError(f"{inquiry.family.name} renders nothing")
+    context = RenderContext(ingress, uuid.uuid4().hex, call.shown, int(state.clock()), state.timers.no_pings)
+    if ingress.stream:
+        return StreamedAnswer(ledger, call, EventWriter(ledger, make(context), candidates), through)
+    return WholeAnswer(ledger, replace(call, folded=True), lambda: make(context), through)
+
+
+def _asked(provider: Provider, call: Call, through: Through | None) -> Batches:
+    return provider.stream(call) if through is None else through(provider)(provider.stream(call))
+
+
+class StreamedAnswer:
+    """An answer as events, each batch of them sent when it comes."""
+
+    def __init__(self, ledger: Ledger, call: Call, writer: EventWriter, through: Through | None) -> None:
+        self.call = call
+        self._ledger = ledger
+        self._writer = writer
+        self._through = through
+
+    @property
+    def visible(self) -> Visible:
+        return self._writer.visible
+
+    async def of(self, candidate: Candidate, candidates: Candidates) -> web.StreamResponse:
+        writer, batches = self._writer, _asked(candidate.provider, self.call, self._through)
+        async with watched(self._ledger, writer), aclosing(batches):
+            async for batch in batches:
+                await writer.send(batch)
+            if not writer.complete:
+                raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
+            await writer.end()
+        return await writer.end()  # which went out before, whoever ended the work
+
+    async def fail(self, error: ProxyError) -> web.StreamResponse:
+        """The error as the last event, unless the answer is out whole."""
+        ledger, writer = self._ledger, self._writer
+        account = "" if ledger.serving is None else ledger.serving.account
+        known = explained(ledger.inquiry.state, error, account, ledger.model)
+        async with watched(ledger, writer):
+            if not writer.complete:
+                await writer.fail(known)
+                ledger.failed(known, in_band=True)
+            return await writer.end()
+
+
+class WholeAnswer:
+    """An answer as one object, sent at its end."""
+
+    def __init__(self, ledger: Ledger, call: Call, renderer: Callable[[], Renderer], through: Through | None) -> None:
+        self.call = call
+        self._ledger = ledger
+        self._renderer = renderer
+        self._through = through
+        self._came = Visible.NOTHING
+
+    @property
+    def visible(self) -> Visible:
+        return self._came if self._ledger.response is None else Visible.CONTENT
+
+    async def of(self, candidate: Candidate, candidates: Candidates) -> web.StreamResponse:
+        observer, renderer = AnswerObserver(self._ledger), self._renderer()
+        async with watched(self._ledger), aclosing(_asked(candidate.provider, self.call, self._through)) as batches:
+            async for batch in batches:
+                try:
+                    renderer.fold(batch)
+                except OverflowError as error:
+                    raise ProxyError(str(error), kind="bad_answer") from None
+                observer.see(batch)
+                if self._came is Visible.NOTHING and self._came.after(batch) > Visible.FRAMING:
+                    self._came = Visible.BUFFERED
+        reply = renderer.reply()
+        if reply is None:
+            raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
+        return await send_json(self._ledger, reply)
+
+    async def fail(self, error: ProxyError) -> web.StreamResponse:
+        raise error
+
+
+async def send_json(ledger: Ledger, body: Mapping[str, Any]) -> web.Response:
+    """Sends a whole body here and not after the handler, so that it is completed when it is sent."""
+    response = json_response(body, headers=ledger.head)
+    ledger.response = response
+    ledger.replied(response)
+    async with reading_client(ledger):
+        await response.prepare(ledger.inquiry.request)
+        await response.write_eof()
+    ledger.completed(response.status)
+    return response
+
+
+@asynccontextmanager
+async def reading_client(ledger: Ledger) -> AsyncIterator[None]:
+    """While inside, a client that takes nothing for long is given up."""
+    try:
+        async with asyncio.timeout(ledger.inquiry.state.timers.stall):
+            yield
+    except TimeoutError:
+        ledger.abandoned()
+        ledger.break_off()
+        raise ConnectionResetError("the client reads nothing") from None
