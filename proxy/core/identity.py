@@ -30,7 +30,10 @@ class Owner:
 
 def _single(values: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[str | None, bool]:
     """The trimmed value of the one header of this family that is present, and whether it is acceptable."""
-    found = [value for name in names for value in values.get(name, ())]
+    found: list[str] = []
+    for name in names:
+        if name in values:
+            found += values[name]
     if not found:
         return None, True
     value = found[0].strip(" \t")

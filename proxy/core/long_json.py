@@ -124,15 +124,27 @@ def remembered_json(value: Any, *, large: bool = False) -> bytes:
 def object_json(members: Mapping[str, Any], lists: Collection[str], *, large: bool = False) -> bytes:
     """The same for an object without its brackets, whose members are written one by one, and those in `lists` item by
     item."""
-    return b",".join([_member(name, value, name in lists, large) for name, value in members.items()])
+    written: list[bytes] = []
+    small: dict[str, Any] = {}  # neighbours that are written by one call
+    for name, value in members.items():
+        if type(value) in _SMALL:
+            small[name] = value
+            continue
+        if small:
+            written.append(_plain(small)[1:-1])
+            small = {}
+        if name in lists and type(value) is list:
+            items = b"[" + b",".join([remembered_json(item, large=large) for item in value]) + b"]"
+        else:
+            items = remembered_json(value, large=large)
+        written.append(_plain(name) + b":" + items)
+    if small:
+        written.append(_plain(small)[1:-1])
+    return b",".join(written)
 
 
-def _member(name: str, value: Any, by_item: bool, large: bool) -> bytes:
-    if by_item and type(value) is list:
-        written = b"[" + b",".join([remembered_json(item, large=large) for item in value]) + b"]"
-    else:
-        written = remembered_json(value, large=large)
-    return dump_json(name).encode() + b":" + written
+#: Types of values that take no time to write.
+_SMALL = (bool, int, float, type(None))
 
 
 def is_long(value: Any) -> bool:

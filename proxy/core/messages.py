@@ -72,17 +72,20 @@ def merged(events: list[Event]) -> list[Event]:
     for event in events:
         delta = event["delta"] if event["type"] == "content_block_delta" else None
         if delta is None or delta["type"] not in _MERGED:
-            _joined(out, pieces, member)
+            if pieces:
+                _joined(out, pieces, member)
             place = None
             out.append(event)
         elif place == (here := (event["index"], delta["type"])):
             pieces.append(delta[member])
         else:
-            _joined(out, pieces, member)
+            if pieces:
+                _joined(out, pieces, member)
             place, member = here, _MERGED[delta["type"]]
             pieces.append(delta[member])
             out.append(event)
-    _joined(out, pieces, member)
+    if pieces:
+        _joined(out, pieces, member)
     return out
 
 
@@ -306,7 +309,8 @@ class MessageStream:
             if block.start is None:
                 return
             if self._live is None:
-                self.start()
+                if not self.started:
+                    self.start()
                 self._live, self._live_takes = key, block.takes
                 self.begun += 1
                 start = {"type": "content_block_start", "index": self._next_index, "content_block": block.start}

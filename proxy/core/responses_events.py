@@ -78,7 +78,8 @@ def ends_as(event: Mapping[str, Any]) -> str | None:
 
 def is_last(event: Mapping[str, Any]) -> bool:
     """Whether an event ends the stream."""
-    return ends_as(event) is not None
+    kind = event.get("type")
+    return isinstance(kind, str) and kind in ENDS
 
 
 def incomplete_reason(event: Mapping[str, Any]) -> str | None:
@@ -109,6 +110,8 @@ def responses_failure(
     if "type" not in event and error_object(event) is not None:
         kind = "error"
     if not isinstance(kind, str) or kind == "codex.rate_limits":
+        return None
+    if kind not in ENDS and "error" not in event and "response" not in event:  # as nearly all
         return None
     response = event.get("response")
     response = response if isinstance(response, dict) else {}

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 #: Names that Claude Code uses on its own account (background requests, subagents, the /model picker). They belong to
@@ -154,11 +155,12 @@ def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affin
     known family. It follows the provider that its session already works with, else `alias_provider`.
     """
     for catalog in catalogs:
-        called = catalog.called(model)
-        if any(called.startswith(prefix) and called != prefix for prefix in catalog.prefixes):
-            return Route(catalog.label, False)
-    for catalog in sorted(catalogs, key=lambda catalog: catalog.label):
-        if catalog.called(model) in catalog.models:
+        called = catalog.called(model) if catalog.blanks else model
+        for prefix in catalog.prefixes:
+            if called.startswith(prefix) and called != prefix:
+                return Route(catalog.label, False)
+    for catalog in sorted(catalogs, key=attrgetter("label")):
+        if (catalog.called(model) if catalog.blanks else model) in catalog.models:
             return Route(catalog.label, False)
     for catalog in catalogs:
         if catalog.families is not None and catalog.families.fullmatch(model):

@@ -108,14 +108,7 @@ class SSEDecoder:
         *blocks, rest = b"".join(self._parts).split(b"\n\n")
         self._parts, self._size, self._lines = [], 0, 0
         self._keep(rest)
-        frames = []
-        for block in filter(None, blocks):
-            if len(block) > self._max:
-                block = self._without_comments(block)
-            frame = _parse_block(block)
-            if frame is not None:
-                frames.append(frame)
-        return frames
+        return _parsed([self._without_comments(block) if len(block) > self._max else block for block in blocks])
 
     def _keep(self, chunk: bytes) -> None:
         if chunk:
@@ -139,9 +132,9 @@ class SSEDecoder:
 
     def end(self) -> list[tuple[bytes, bytes]]:
         """The frame that the end of the body left without its blank line; whether it is whole is for its reader."""
-        frame = _parse_block(b"".join(self._parts))
+        frames = _parsed([b"".join(self._parts)])
         self._parts, self._size, self._lines = [], 0, 0
-        return [] if frame is None else [frame]
+        return frames
 
     def _without_bom(self, chunk: bytes) -> bytes:
         head = (self._head or b"") + chunk
@@ -166,18 +159,23 @@ class SSEDecoder:
 _COMMENTS = re.compile(rb"^:[^\n]*\n|(?<=^:)[^\n]+\Z", re.MULTILINE)
 
 
-def _parse_block(block: bytes) -> tuple[bytes, bytes] | None:
-    event = b""
-    data: list[bytes] = []
-    for line in block.split(b"\n"):
-        field, colon, value = line.partition(b":")
-        if field == b"data":
-            data.append(value.removeprefix(b" "))
-        elif field == b"event":
-            event = value.removeprefix(b" ")
-        elif colon and not field.isascii():
-            data.append(line)  # perhaps it was data: left out, its event would be missing unseen
-    return (event, b"\n".join(data)) if data else None
+def _parsed(blocks: list[bytes]) -> list[tuple[bytes, bytes]]:
+    """The frames of blocks of lines, but for those without data. One call for all: a read may bring hundreds."""
+    frames = []
+    for block in blocks:
+        event = b""
+        data: list[bytes] = []
+        for line in block.split(b"\n"):
+            field, colon, value = line.partition(b":")
+            if field == b"data":
+                data.append(value.removeprefix(b" "))
+            elif field == b"event":
+                event = value.removeprefix(b" ")
+            elif colon and not field.isascii():
+                data.append(line)  # perhaps it was data: left out, its event would be missing unseen
+        if data:
+            frames.append((event, b"\n".join(data)))
+    return frames
 
 
 def dump_json(value: Any) -> str:
@@ -285,7 +283,7 @@ def encode_events(events: Iterable[Mapping[str, Any]]) -> bytes:
     >>> encode_events([{"type": "ping"}])
     b'event: ping\\ndata: {"type":"ping"}\\n\\n'
     """
-    return _as_bytes([f"event: {event['type']}\ndata: {_event_text(event)}\n\n" for event in events])
+    return _as_bytes(_event_texts(events))
 
 
 def encode_data(values: Iterable[Mapping[str, Any]]) -> bytes:
@@ -307,20 +305,25 @@ def _as_bytes(texts: list[str]) -> bytes:
 # Nearly all that is written are small pieces of text. They are put together by hand, at a third of the price.
 
 
-def _event_text(event: Mapping[str, Any]) -> str:
-    kind = event["type"]
-    if kind == "content_block_delta":
-        delta = event["delta"]
-        member = _TEXT_MEMBERS.get(delta["type"])
-        if member is not None:
-            return (
+def _event_texts(events: Iterable[Mapping[str, Any]]) -> list[str]:
+    """One call for all of them."""
+    texts = []
+    for event in events:
+        kind = event["type"]
+        piece = _PIECES.get(kind)
+        delta = event["delta"] if kind == "content_block_delta" else None
+        member = None if delta is None else _TEXT_MEMBERS.get(delta["type"])
+        if delta is not None and member is not None:
+            text = (
                 f'{{"type":"{kind}","index":{event["index"]},"delta":{{"type":"{delta["type"]}",'
                 f'"{member}":{_quoted(delta[member])}}}}}'
             )
-    piece = _PIECES.get(kind)
-    if piece is not None and event.keys() == piece[0]:
-        return f"{piece[1] % event}{_quoted(event['delta'])}{piece[2]}"
-    return _dumps(event)
+        elif piece is not None and event.keys() == piece[0]:
+            text = f"{piece[1] % event}{_quoted(event['delta'])}{piece[2]}"
+        else:
+            text = _dumps(event)
+        texts.append(f"event: {kind}\ndata: {text}\n\n")
+    return texts
 
 
 def _chunk_text(chunk: Mapping[str, Any]) -> str:

@@ -10,6 +10,8 @@ from proxy.core.blocks import REDACTED_THINKING, THINKING
 
 #: Types of events without a word of the model.
 FRAMING_EVENTS = frozenset({"message_start", "ping"})
+#: Pieces and the end of a block, which show no more than its start did.
+_PARTS = frozenset({"content_block_delta", "content_block_stop"})
 #: Blocks after which an answer may still be asked for again.
 _THOUGHTS = frozenset({THINKING.name, REDACTED_THINKING.name})
 
@@ -40,18 +42,11 @@ class Visible(IntEnum):
         """
         seen = self
         for event in events:
-            if seen is Visible.CONTENT:
-                break
-            seen = max(seen, _level(event))
+            kind = event["type"]
+            if kind == "content_block_start" and event["content_block"]["type"] in _THOUGHTS:
+                seen = max(seen, Visible.THINKING)
+            elif kind in FRAMING_EVENTS:
+                seen = max(seen, Visible.FRAMING)
+            elif kind not in _PARTS:
+                return Visible.CONTENT
         return seen
-
-
-def _level(event: Mapping[str, Any]) -> Visible:
-    kind = event["type"]
-    if kind == "content_block_start":
-        return Visible.THINKING if event["content_block"]["type"] in _THOUGHTS else Visible.CONTENT
-    return _LEVELS.get(kind, Visible.CONTENT)
-
-
-#: Pieces and the end of a block show no more than its start did.
-_LEVELS = dict.fromkeys(FRAMING_EVENTS | {"content_block_delta", "content_block_stop"}, Visible.FRAMING)

@@ -122,7 +122,7 @@ class Timings:
         'total;dur=0.0'
         """
         known = [*self.spans.items(), ("total", self.total)]
-        return ", ".join(f"{name.replace('_', '-')};dur={ms:.1f}" for name, ms in known)
+        return ", ".join([f"{name.replace('_', '-')};dur={ms:.1f}" for name, ms in known])
 
     def _mark(self, span: str, then: str) -> None:
         """The time since the last mark belongs to this span; `then` is the one that begins."""

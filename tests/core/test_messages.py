@@ -14,6 +14,7 @@ from core.hub_events import CALL, TEXT, THINKING, cited, folded, said, signed, t
 from proxy.core.messages import Event, Fold, MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.core.tokens.usage import usage_of
+from proxy.core.visible import Visible
 
 LINKS = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
 
@@ -70,24 +71,33 @@ def test_the_start_carries_the_estimate_and_begun_counts_what_is_seen() -> None:
 
 
 @rows(
-    "steps, committed",
+    "steps, seen",
     [
-        ([("open", "a", THINKING), ("delta", "a", thought("hm")), ("close", "a")], False),
-        ([("open", "a", {"type": "redacted_thinking", "data": "x"}), ("close", "a")], False),
-        ([("open", "a", THINKING), ("open", "b", CALL)], False),  # the call waits behind the thought
-        ([("open", "a", THINKING), ("open", "b", CALL), ("interrupt",)], True),
-        ([("open", "a", CALL)], True),
-        ([("open", "a", TEXT)], True),
-        ([("hold", "a")], False),
-        ([("hold", "a"), ("fill", "a", LINKS)], True),
-        ([("commit",)], True),
+        ([], Visible.NOTHING),
+        ([("start",)], Visible.FRAMING),
+        ([("ping",)], Visible.FRAMING),
+        ([("open", "a", THINKING), ("delta", "a", thought("hm")), ("close", "a")], Visible.THINKING),
+        ([("open", "a", {"type": "redacted_thinking", "data": "x"}), ("close", "a")], Visible.THINKING),
+        ([("open", "a", THINKING), ("open", "b", CALL)], Visible.THINKING),  # the call waits behind the thought
+        ([("open", "a", THINKING), ("open", "b", CALL), ("interrupt",)], Visible.CONTENT),
+        ([("open", "a", CALL)], Visible.CONTENT),
+        ([("open", "a", TEXT)], Visible.CONTENT),
+        ([("hold", "a")], Visible.NOTHING),
+        ([("hold", "a"), ("fill", "a", LINKS)], Visible.CONTENT),
+        ([("open", "a", THINKING), ("close", "a"), ("finish", "end_turn", {})], Visible.CONTENT),
     ],
 )
-def test_it_is_committed_by_the_first_block_that_is_no_thought(steps: Steps, committed: bool) -> None:
+def test_it_knows_what_a_client_has_seen_as_its_events_say(steps: Steps, seen: Visible) -> None:
     made = stream()
     for name, *arguments in steps:
         getattr(made, name)(*arguments)
-    assert made.committed == committed
+    assert made.visible is seen and Visible.NOTHING.after(made.take()) is seen
+
+
+def test_what_must_not_be_done_twice_counts_as_seen() -> None:
+    made = stream()
+    made.commit()
+    assert made.visible is Visible.CONTENT
 
 
 def test_another_attempt_goes_on_behind_what_was_shown() -> None:

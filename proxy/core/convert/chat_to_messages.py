@@ -90,13 +90,18 @@ class ChatToMessages:
     def feed(self, chunk: Mapping[str, Any]) -> list[Event]:
         """The Messages events of one chunk. Raises BadAnswer, also for a chunk that is an error."""
         if not self.finished:
-            error = chunk_error(chunk)
-            if error is not None:
+            if chunk.get("error") and (error := chunk_error(chunk)):
                 raise BadAnswer(error)
-            self._stream.start()
-            self._note_usage(chunk.get("usage"))
-            for choice in _choices(chunk):
-                self._choice(choice)
+            if not self._stream.started:
+                self._stream.start()
+            if usage := chunk.get("usage"):
+                self._note_usage(usage)
+            choices = chunk.get("choices")
+            if type(choices) is list and len(choices) == 1 and type(choices[0]) is dict:  # as nearly all are
+                self._choice(choices[0])
+            else:
+                for choice in _choices(chunk):
+                    self._choice(choice)
         return self._stream.take()
 
     def end(self, *, done: bool) -> list[Event]:
@@ -125,19 +130,20 @@ class ChatToMessages:
     # -- chunks
 
     def _note_usage(self, usage: Any) -> None:
-        if usage and type(usage) is dict:
+        if type(usage) is dict:
             self._usage = usage
 
     def _choice(self, choice: Mapping[str, Any]) -> None:
-        self._note_usage(choice.get("usage"))
+        if usage := choice.get("usage"):
+            self._note_usage(usage)
         delta = choice.get("delta")
         if type(delta) is dict:
             thought = delta.get("reasoning_content") or delta.get("reasoning")
             if thought and type(thought) is str:
                 self._say(THINKING, thought)
-            if text := _said(delta, "content"):
+            if delta.get("content") and (text := _said(delta, "content")):
                 self._say(TEXT, text)
-            if refusal := _said(delta, "refusal"):
+            if delta.get("refusal") and (refusal := _said(delta, "refusal")):
                 self._refused = True
                 self._say(self._refusal, refusal)
             if calls := delta.get("tool_calls"):

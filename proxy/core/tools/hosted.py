@@ -75,6 +75,8 @@ def without_missing(
     served  kinds of tools that the service has, such as `web_search`
     """
     given = request.get("tools")
+    if not given and _MEMBERS.isdisjoint(request):
+        return request, ()
     tools = given if isinstance(given, list) else []
     possible = {None, *served}
     lacking = {index for index, tool in enumerate(tools) if hosted_kind(tool) not in possible}
@@ -93,11 +95,11 @@ def _tool(tool: Mapping[str, Any], index: int) -> Missing:
 
 
 #: Members beside the tools that bring tools of the service.
-_MEMBERS = ("container", "mcp_servers")
+_MEMBERS = frozenset({"container", "mcp_servers"})
 
 
 def _members(request: Mapping[str, Any]) -> Iterator[Missing]:
-    for name in _MEMBERS:
+    for name in sorted(_MEMBERS):
         value = request.get(name)
         if value:
             skills = value.get("skills") if isinstance(value, Mapping) else None

@@ -84,6 +84,8 @@ def answer_schema(request: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def json_format(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The form of answer asked for, when not any will do."""
+    if "output_config" not in request and "output_format" not in request:
+        return None
     wanted = output_format(request)
     return wanted if wanted is not None and wanted["type"].startswith("json") else None
 

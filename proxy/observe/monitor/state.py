@@ -44,7 +44,7 @@ from proxy.observe.monitor.sessions import SessionTable, agent_of
 from proxy.observe.monitor.snapshot import UNRATED, AllowanceRow, CacheView, Notice, RequestRow, Series, Snapshot
 from proxy.observe.monitor.steps import HOUR, STEP_S, Steps, step_at
 from proxy.observe.monitor.texts import one_line, short
-from proxy.observe.monitor.tracked import Live, Totals, TrackedRequest, added, gain, most, rated, session_row
+from proxy.observe.monitor.tracked import Live, TrackedRequest, added, gain, most, rated, session_row
 
 #: Requests that are over and still shown; those under way that are known, of which the admission lets far fewer in.
 MAX_RECENT, MAX_ACTIVE = 200, 10_000
@@ -214,9 +214,9 @@ class MonitorState:
             mono_started=now,
             session=session,
             agent=agent,
-            agent_id=short(told.agent),
-            parent=short(told.parent),
-            client_id=short(told.client_id),
+            agent_id=told.agent and short(told.agent),
+            parent=told.parent and short(told.parent),
+            client_id=told.client_id and short(told.client_id),
             caller=told.caller,
         )
         self._known[request_id] = self._active[request_id] = request
@@ -246,17 +246,17 @@ class MonitorState:
         request.over, request.mono_ended, request.finished_at = True, now, wall
         del self._active[request.id]
         self._recent.appendleft(request)
-        request.counted = rated(request.throughput)
+        request.counted, failed = rated(request.throughput), request.failed
         for totals in (request.session, request.agent):
             totals.active -= 1
-            totals.failures += request.failed
+            totals.failures += failed
             totals.last_seen = wall
             totals.status = status
             totals.throughput = added(totals.throughput, request.counted)
         self._sessions.left(request.session)
         step = step_at(now)
         self._requests.add(step, 1)
-        self._failures.add(step, int(request.failed))
+        self._failures.add(step, int(failed))
         if len(self._recent) > MAX_RECENT:
             del self._known[self._recent.pop().id]
         self._tell_finished(request.as_row(now) if self._listeners else None)
@@ -301,8 +301,7 @@ class MonitorState:
         request.session = self._sessions.of(event.session, wall)
         request.agent = agent_of(request.session, request.agent_id, request.parent, wall)
         self._join(request)
-        for totals in (request.session, request.agent):
-            _name(totals, request)
+        _name(request)
         request.session.project = request.project or request.session.project
 
     def _project(self, request: TrackedRequest, event: ProjectResolved) -> None:
@@ -315,13 +314,11 @@ class MonitorState:
         request.provider, request.effort = event.provider, event.effort
         request.requested = short(event.model) or _ONLY_MODEL.get(request.endpoint)
         self._moved(request, "selected")
-        for totals in (request.session, request.agent):
-            _name(totals, request)
+        _name(request)
 
     def _resolved(self, request: TrackedRequest, event: ModelResolved) -> None:
         request.requested, request.resolved = short(event.requested), short(event.resolved)
-        for totals in (request.session, request.agent):
-            _name(totals, request)
+        _name(request)
 
     def _compacting(self, request: TrackedRequest, _event: CompactionStarted) -> None:
         self._moved(request, "compacting")
@@ -442,9 +439,10 @@ _EFFECTS: dict[type[Any], Callable[[MonitorState, TrackedRequest, Any], None]] =
 }
 
 
-def _name(totals: Totals, request: TrackedRequest) -> None:
-    """The last request says provider, model and effort."""
+def _name(request: TrackedRequest) -> None:
+    """The last request of a session and of an agent says provider, model and effort."""
     if request.provider is None:
         return
-    totals.provider, totals.effort = request.provider, request.effort
-    totals.requested, totals.resolved = request.requested, request.resolved
+    for totals in (request.session, request.agent):
+        totals.provider, totals.effort = request.provider, request.effort
+        totals.requested, totals.resolved = request.requested, request.resolved

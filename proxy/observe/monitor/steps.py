@@ -26,7 +26,8 @@ class Steps:
         self._newest = 0
 
     def add(self, step: int, count: int) -> None:
-        self._go_on(step)
+        if step > self._newest or (self._counts and not self._counts[0]):
+            self._go_on(step)
         if self._counts:
             self._counts[-1] += count
         elif count:

@@ -142,9 +142,9 @@ class AttemptRunner:
         self._visible = Visible.NOTHING
         self._holds = True  # all that another attempt would need
         self._stream = MessageStream(f"msg_{services.new_id()}", call.shown)
-        self._stop_words = stops_of(call.request)
+        self._stop_words = stops_of(call.request) if "stop_sequences" in call.request else ()
         self._stops: StopSequences | None = None
-        self._held = HeldEvents()
+        self._held: HeldEvents | None = None
         self._over = False
 
     async def run(self) -> AsyncGenerator[list[Event], None]:
@@ -212,7 +212,7 @@ class AttemptRunner:
         """What reads the answer of this attempt."""
         words = self._stop_words
         self._stops = StopSequences(words, input_tokens=self._input_tokens) if words else None
-        self._held = HeldEvents()
+        self._held = None
         self._over = False
         return self._wire.reducer(self._stream)
 
@@ -235,9 +235,12 @@ class AttemptRunner:
         if said or self._visible > Visible.BUFFERED:
             self._visible = max(self._visible, self._seen(over=self._over))
         if self._visible <= Visible.BUFFERED:
-            self._held.add(event for event in out if event["type"] not in FRAMING_EVENTS)
-            return [event for event in out if event["type"] in FRAMING_EVENTS]
-        return self._held.take() + out
+            kept = [event for event in out if event["type"] not in FRAMING_EVENTS]
+            if kept:
+                self._held = self._held or HeldEvents()
+                self._held.add(kept)
+            return [event for event in out if event["type"] in FRAMING_EVENTS] if kept else out
+        return out if self._held is None else self._held.take() + out
 
     def _let_go(self) -> None:
         """After the first batch that was read and cannot be taken back."""

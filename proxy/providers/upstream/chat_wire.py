@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import is_
 from typing import Any
 
 from proxy.core.convert.chat_to_messages import ChatToMessages
@@ -26,7 +27,7 @@ from proxy.providers.upstream.transport import EOF, UNKNOWN, Batch, Service, Ups
 def chat_profile(label: str, service: str, refusal: Callable[[Failure, str | None], UpstreamError]) -> UpstreamProfile:
     """The profile of a chat upstream: a stream ends with DONE, and one that ends without may be complete all the
     same."""
-    return UpstreamProfile(label, service, lambda event: event is DONE, refusal, eof=EOF, whole=_whole, runs=CHAT_RUNS)
+    return UpstreamProfile(label, service, partial(is_, DONE), refusal, eof=EOF, whole=_whole, runs=CHAT_RUNS)
 
 
 def _whole(answer: Mapping[str, Any]) -> Batch | None:

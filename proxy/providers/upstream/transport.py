@@ -177,7 +177,8 @@ class HttpTransport:
         reader = EventReader(self._profile.runs, lenient=self._profile.lenient, unreadable=self._unreadable)
         events, begun, terminal = 0, False, False
         started = time.monotonic()
-        async with self._answer(request) as answer:
+        async with self.open(request) as answer:
+            await self._check(answer)
             try:
                 while not terminal:
                     chunk, failure = await self._chunk(answer)
@@ -212,7 +213,8 @@ class HttpTransport:
 
     async def json(self, request: UpstreamRequest) -> dict[str, Any]:
         """The JSON answer of one call that does not stream. Raises UpstreamError."""
-        async with self._answer(request) as answer:
+        async with self.open(request) as answer:
+            await self._check(answer)
             return await self._read_json(answer)
 
     async def _read_json(self, answer: OpenAnswer, begun: bytes = b"") -> dict[str, Any]:
@@ -250,14 +252,6 @@ class HttpTransport:
             return b"", error
         cut = "the upstream cut the answer: it ended before its last event"
         return chunk, None if chunk else self._unreadable(cut)
-
-    @asynccontextmanager
-    async def _answer(self, request: UpstreamRequest) -> AsyncGenerator[OpenAnswer, None]:
-        """An answer that is one; every other becomes an UpstreamError."""
-        async with self.open(request) as answer:
-            if answer.response.status not in _ANSWERED:
-                raise await self._refusal(answer)
-            yield answer
 
     @asynccontextmanager
     async def open(self, request: UpstreamRequest) -> AsyncGenerator[OpenAnswer, None]:
@@ -338,12 +332,14 @@ class HttpTransport:
         except (TimeoutError, aiohttp.ClientError, OSError):
             pass
 
-    async def _refusal(self, answer: OpenAnswer) -> UpstreamError:
-        """The error behind an answer that is none."""
+    async def _check(self, answer: OpenAnswer) -> None:
+        """Raises the error that an answer is unless it is a success."""
         status, headers = answer.response.status, answer.response.headers
+        if status in _ANSWERED:
+            return
         if not is_refusal(status):
-            return unexpected(self._profile, status)
-        return refusal_of(self._profile, status, headers, await answer.error_body(), now=self._clock())
+            raise unexpected(self._profile, status)
+        raise refusal_of(self._profile, status, headers, await answer.error_body(), now=self._clock())
 
     def _note(self, request: UpstreamRequest, msg: str, **fields: Any) -> None:
         msg = f"{self._profile.service}_{msg}"

@@ -168,6 +168,8 @@ class Accounts:
 
 def _bound(config: Config, label: str, caller: str | None) -> str | None:
     """The account that the settings give to a caller at a provider."""
+    if not config.account_callers:
+        return None
     wanted = f"{label}/"
     found = (key for name, key in config.account_callers if name == caller and key.startswith(wanted))
     return next((key.removeprefix(wanted) for key in found), None)

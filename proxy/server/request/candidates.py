@@ -44,7 +44,7 @@ class Candidate:
     @property
     def key(self) -> str:
         """The provider as tables, monitors and metrics show it, with its account."""
-        return account_key(self.label, self.account)
+        return account_key(self.label, self.account) if self.account else self.label
 
 
 class Candidates:

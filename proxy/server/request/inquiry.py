@@ -27,10 +27,11 @@ _MAX_CLIENT_ID = 200
 class Inquiry:
     """
     id         ours: in the answer's headers, the log and the monitor
-    caller     whose key it came with, where callers have keys of their own
+    caller     whose key it came with, where callers have keys of their own; `caller_name` is that key's name
     values     its headers, with sessions as the tables of this proxy and the services know them
     session    named by its headers
     client_id  what the client calls the request, where it does
+    counts     whether only a count of tokens is asked for: no service is asked, and no state stays behind
     """
 
     request: web.Request
@@ -40,9 +41,11 @@ class Inquiry:
     endpoint: str
     timings: Timings
     caller: CallerKey | None
+    caller_name: str | None
     values: HeaderValues
     session: str | None
     client_id: str | None
+    counts: bool
 
     @classmethod
     def of(cls, request: web.Request) -> Inquiry:
@@ -60,20 +63,12 @@ class Inquiry:
             route.endpoint,
             request[TIMINGS],
             caller,
+            None if caller is None else caller.name,
             values,
             session,
             _client_id(values, session),
+            route.endpoint == COUNT,
         )
-
-    @property
-    def counts(self) -> bool:
-        """Whether only a count of tokens is asked for: no service is asked, and no state stays behind."""
-        return self.endpoint == COUNT
-
-    @property
-    def caller_name(self) -> str | None:
-        """Of the key that the request came with."""
-        return None if self.caller is None else self.caller.name
 
     def own_session(self, session: str) -> str:
         """A session that a body names, as the tables of this proxy and the services know it."""

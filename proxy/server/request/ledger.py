@@ -65,6 +65,7 @@ class Ledger:
     """What is known of one request, kept from its arrival to its last byte.
 
     serving   who answers, or tries to; None before that is known
+    label, model  of its provider, and its own; or those that were named and may not be served
     session   whose accounts it is served by, None for a request without one
     response  the answer once its head is out: then no other one can be given
     size      bytes of the body, unpacked
@@ -74,6 +75,8 @@ class Ledger:
     def __init__(self, inquiry: Inquiry) -> None:
         self.inquiry = inquiry
         self.serving: Candidate | None = None
+        self.label: str | None = None
+        self.model: str | None = None
         self.session: str | None = None
         self.response: web.StreamResponse | None = None
         self.leave: Callable[[], None] = lambda: None
@@ -89,7 +92,6 @@ class Ledger:
         self._ignored: tuple[str, ...] = ()
         self._stands_in = ""
         self._earlier = 0
-        self._named: tuple[str | None, str | None] = None, None
         self._spans: Mapping[str, float] = {}
         self._outcome: tuple[str, int | None, str | None] | None = None
 
@@ -108,21 +110,16 @@ class Ledger:
             head[IGNORED_HEADER] = cut(", ".join(self._ignored), MAX_IGNORED)
         return head
 
-    @property
-    def label(self) -> str | None:
-        """The provider that answers, or the one that was named."""
-        return self._named[0] if self.serving is None else self.serving.label
-
-    @property
-    def model(self) -> str | None:
-        """The model that answers, or the one that was named."""
-        return self._named[1] if self.serving is None else self.serving.model or None
-
     # -- as it goes
+
+    def serves(self, candidate: Candidate) -> None:
+        """This one answers, or tries to."""
+        self.serving = candidate
+        self.names(candidate.label, candidate.model or None)
 
     def names(self, label: str | None, model: str | None) -> None:
         """What the client asks for, which may not be served."""
-        self._named = label, model
+        self.label, self.model = label, model
 
     def tell(self, event: Event) -> None:
         """Tells all who watch of an event; what else it means for them, `_ALSO` knows."""
@@ -226,7 +223,7 @@ class Ledger:
 
     def account_moves(self, before: Candidate, after: Candidate, effort: str | None, reason: str) -> None:
         """Another account goes on with the request."""
-        self.serving = after
+        self.serves(after)
         if self.cache is not None:
             self.cache.moved(after.provider)
         self.note("warn", "account_moved", before=before.account, reason=reason)
@@ -251,13 +248,15 @@ class Ledger:
     def used(self, event: Mapping[str, Any]) -> None:
         """The token counts of a `message_start` or `message_delta`."""
         usage = event.get("usage") or event.get("message", {}).get("usage") or {}
-        counted = [told_count(usage.get(name)) for name in _INPUTS]
-        known = [value for value in counted if value is not None]
-        total = sum(known) if known else None
+        total: int | None = None
+        for name in _INPUTS:
+            if name in usage and (count := told_count(usage[name])) is not None:
+                total = (total or 0) + count
         if event["type"] == "message_start":
             self.tell(InputEstimated(total or 0))
             return
-        cached = counted[1] if self.cache is None else self.cache.used(total, counted[1])
+        cached = told_count(usage.get(_CACHED))
+        cached = cached if self.cache is None else self.cache.used(total, cached)
         self.tell(UsageUpdated(total, told_count(usage.get("output_tokens")), cached))
 
     def begins(self, response: web.StreamResponse) -> None:
@@ -418,8 +417,9 @@ def _camel(name: str) -> str:
 
 #: span -> its field in the log
 _SPAN_FIELDS = {span: f"{_camel(span)}Ms" for span in SPANS}
-#: The members of a usage that make its input; the second is what came from a cache.
-_INPUTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_CACHED = "cache_read_input_tokens"
+#: The members of a usage that make its input.
+_INPUTS = ("input_tokens", _CACHED, "cache_creation_input_tokens")
 
 
 def _one_line(text: str, limit: int = 500) -> str:

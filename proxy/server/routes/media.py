@@ -169,8 +169,9 @@ def selected(
     accounts = state.accounts.choose(label, state.config(), session=inquiry.session, caller=inquiry.caller_name)
     name, provider = accounts[0].name, accounts[0].provider
     ledger.session = inquiry.session
-    ledger.serving = Candidate(model or "", label, name, provider, model or "")
-    ledger.tell(ProviderSelected(ledger.serving.key, model or "", None))
+    candidate = Candidate(model or "", label, name, provider, model or "")
+    ledger.serves(candidate)
+    ledger.tell(ProviderSelected(candidate.key, model or "", None))
     if model is not None:
         ledger.tell(ModelResolved(model, model))
     call = MediaCall(

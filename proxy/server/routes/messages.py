@@ -12,7 +12,7 @@ from proxy.core.auto_mode.policy import FIELD as SAFEGUARDS
 from proxy.core.compaction import is_compaction
 from proxy.core.convert.messages_to_responses import not_strict
 from proxy.core.effort import capped_request, unknown_effort
-from proxy.core.identity import Owner, owner_of, session_of
+from proxy.core.identity import Owner, owner_of, session_in_metadata, session_of
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
 from proxy.core.routing import Route, is_auto_review, normalise_model
@@ -53,7 +53,7 @@ async def _answer(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse
 
 async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, Prepare]:
     """Who may answer, and the call for each. Nobody but `Prepare` holds the body."""
-    body, session = await _read(ledger, ticket)
+    body, session, compared = await _read(ledger, ticket)
     safeguards = body.pop(SAFEGUARDS, None)  # for the judge of auto mode alone: no upstream gets them
     review = partial(_review_model, ledger, body)
     candidates = choose(ledger, body["model"], session=session, conversation=session, instead=review)
@@ -71,8 +71,8 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
         _note_effort(ledger, asked, target)
         owner = None if candidate.auto_review else owner_of(ledger.inquiry.values)
         call = _call(ledger, candidate, request, target, session, owner)
-        compared = None if candidate.auto_review else owner or _owner_in_body(ledger, session)
-        ledger.compares(Asked(compared, candidate.provider, target, request, ledger.size, summary))
+        whose = None if candidate.auto_review else owner or compared
+        ledger.compares(Asked(whose, candidate.provider, target, request, ledger.size, summary))
         ingress = Ingress(dict(request), stream=bool(request.get("stream")))
         return answer_to(ledger, call, ingress, candidates, judging(ledger, call, safeguards))
 
@@ -81,9 +81,10 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
 
 async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
     """The short way: nobody else counts in place of the first candidate, and nothing is compared or kept."""
-    body, session = await _read(ledger, ticket)
+    body, session, _ = await _read(ledger, ticket)
     body.pop(SAFEGUARDS, None)
-    candidate = ledger.serving = choose(ledger, body["model"], session=session, conversation=session).current
+    candidate = choose(ledger, body["model"], session=session, conversation=session).current
+    ledger.serves(candidate)
     ledger.inquiry.state.admission.select(ticket, candidate.label)
     target = candidate.provider.resolve(candidate.model, body, auto_review=False)
     request = with_true_pictures(ledger, _without_missing(ledger, candidate, body, target))
@@ -93,16 +94,23 @@ async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
     return await send_json(ledger, {"input_tokens": await candidate.provider.count_tokens(call)})
 
 
-async def _read(ledger: Ledger, ticket: AdmissionTicket) -> tuple[dict[str, Any], str | None]:
-    """The body, whose model is a name, and the session. Raises ProxyError and InvalidRequest."""
+async def _read(ledger: Ledger, ticket: AdmissionTicket) -> tuple[dict[str, Any], str | None, Owner | None]:
+    """The body, whose model is a name; the session; and its owner where it stands in the body alone: identity headers
+    that are not acceptable are no owner's. Raises ProxyError and InvalidRequest."""
     body = await read_json(ledger, ticket)
     check_request(body)
     body = dated(body)
-    session = _session(ledger, body)
+    session, owner = session_of(ledger.inquiry.values, {}), None
+    if session is None:
+        session = session_in_metadata(body.get("metadata"))
+        if session is not None:
+            session = ledger.inquiry.own_session(session)
+            owner = owner_by(session)
+            ledger.tell(SessionFound(session))
     await find_project(ledger, body)
     if body.get("model") is None:
         raise unknown_model(ledger, 'Missing "model" in request body.')
-    return body, session
+    return body, session, owner
 
 
 def _call(
@@ -131,24 +139,6 @@ def _call(
     )
 
 
-def _owner_in_body(ledger: Ledger, session: str | None) -> Owner | None:
-    """The owner of a session that stands in the body alone. Identity headers that are not acceptable are no owner's."""
-    return owner_by(session) if session_of(ledger.inquiry.values, {}) is None else None
-
-
-def _session(ledger: Ledger, body: Mapping[str, Any]) -> str | None:
-    """The session, told when only the body names it."""
-    values = ledger.inquiry.values
-    session = session_of(values, {})
-    if session is not None:
-        return session
-    session = session_of(values, body)
-    if session is not None:
-        session = ledger.inquiry.own_session(session)
-        ledger.tell(SessionFound(session))
-    return session
-
-
 def _without_missing(
     ledger: Ledger, candidate: Candidate, body: Mapping[str, Any], target: Target
 ) -> Mapping[str, Any]:
@@ -161,8 +151,9 @@ def _without_missing(
         if wrong is not None:
             path, words = wrong
             raise RequestError(f"`{path}`: {words}", provider=candidate.label, param=path)
-    promised = "strict" in provider.ingress(model).honours
-    ledger.ignores([*(one.path for one in missing), *(not_strict(body) if promised else ())])
+    promised = not_strict(body) if body.get("tools") and "strict" in provider.ingress(model).honours else ()
+    if missing or promised:
+        ledger.ignores([*(one.path for one in missing), *promised])
     return kept
 
 

@@ -63,7 +63,7 @@ async def receive(
     _invite(request)
     try:
         async with asyncio.timeout(config.body_total_timeout_ms / 1000):
-            chunks = _counted(_chunks(request, config.body_idle_timeout_ms / 1000), limit)
+            chunks = _chunks(request, config.body_idle_timeout_ms / 1000, limit)
             async for piece in _pieces(chunks, encoding if packed else ""):
                 take(piece)
     except TimeoutError:
@@ -102,18 +102,9 @@ async def _pieces(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterator[
         raise _Unreadable from None
 
 
-async def _counted(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
-    """What arrives counts as well: a packed body can go on for ever and unpack to nothing."""
-    size = 0
-    async for chunk in chunks:
-        size += len(chunk)
-        if size > limit:
-            raise _TooMuch
-        yield chunk
-
-
-async def _chunks(request: web.BaseRequest, idle_s: float) -> AsyncIterator[bytes]:
-    content = request.content
+async def _chunks(request: web.BaseRequest, idle_s: float, limit: int) -> AsyncIterator[bytes]:
+    """What arrives, which counts as well: a packed body can go on for ever and unpack to nothing."""
+    content, size = request.content, 0
     while True:
         chunk = content.read_nowait()  # mostly it is all there, and needs no timer
         if not chunk:
@@ -122,6 +113,9 @@ async def _chunks(request: web.BaseRequest, idle_s: float) -> AsyncIterator[byte
             async with asyncio.timeout(idle_s):
                 chunk = await content.readany()
         if chunk:
+            size += len(chunk)
+            if size > limit:
+                raise _TooMuch
             yield chunk
 
 

@@ -114,6 +114,8 @@ def _accounts(
 
 def _declared(config: Config, model: str) -> tuple[str, ...]:
     """The models that the settings declare in place of one."""
+    if not config.fallback:
+        return ()
     others = next((others for name, others in config.fallback if normalise_model(name) == model), ())
     return tuple(map(normalise_model, others))
 

@@ -120,7 +120,8 @@ async def _nobody_else(candidate: Candidate) -> Answer:
 
 
 async def _prepared(ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, prepare: Prepare) -> Answer:
-    candidate = ledger.serving = candidates.choose_accounts()
+    candidate = candidates.choose_accounts()
+    ledger.serves(candidate)
     ledger.inquiry.state.admission.select(ticket, candidate.label)
     return await prepare(candidate)
 
@@ -177,7 +178,7 @@ def _final(ledger: Ledger, candidates: Candidates, error: ProxyError) -> ProxyEr
     note_refusal(ledger, error)
     account = ledger.serving.account if ledger.serving else ""
     final = candidates.final_error(explained(ledger.inquiry.state, error, account, candidates.model))
-    ledger.serving = candidates.first
+    ledger.serves(candidates.first)
     return final
 
 

@@ -72,17 +72,26 @@ class EventWriter:
         """Passes a batch on. Framing without content is kept until content comes or the grace is over, so that a
         failure before it keeps its status. One answer has one `message_start`, whoever goes on with it."""
         if self.visible < Visible.BUFFERED:
-            if events and events[0]["type"] == "message_start" and (self._held or self.visible):
-                events = events[1:]
-            if not self.visible:
-                events = self._held + [event for event in events if event["type"] != "ping"]  # of no use before content
-                if all(event["type"] == "message_start" for event in events):
-                    self._held = events
-                    return
-                self._held = []
-            elif not events:
+            events = self._framed(events)
+            if not events:
                 return
         await self._write(events)
+
+    def _framed(self, events: list[Event]) -> list[Event]:
+        """What of a batch goes out as long as nothing but framing has."""
+        if events and events[0]["type"] == "message_start":
+            if self._held or self.visible:
+                events = events[1:]
+            if not self.visible and len(events) <= 1:
+                self._held = self._held or events
+                return []
+        if self.visible:
+            return events
+        shown = [event for event in events if event["type"] != "ping"]  # of no use before the content
+        if not shown:
+            return []
+        held, self._held = self._held, []
+        return held + shown
 
     async def fail(self, error: ProxyError) -> None:
         """The error as the last event."""

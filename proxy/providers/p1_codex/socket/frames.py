@@ -99,15 +99,20 @@ class SharedBody(RequestBody):
 
     def _shared(self, members: Mapping[str, Any], start: int = 0) -> bytes:
         """What the transports have in common, in the order of the members."""
-        shared = [(key, value) for key, value in members.items() if key not in _NOT_SHARED]
-        place = next(place for place, (key, _) in enumerate(shared) if key == "input")
-        before, behind = dict(shared[:place]), dict(shared[place + 1 :])
-        parts = [
-            object_json(before, (), large=self.large),
-            b'"input":[' + b",".join(self.items[start:]) + b"]",
-            object_json(behind, (), large=self.large),
-        ]
-        return b",".join(part for part in parts if part)
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {}
+        part = before
+        for key, value in members.items():
+            if key == "input":
+                part = after
+            elif key not in _NOT_SHARED:
+                part[key] = value
+        parts = [b'"input":[' + b",".join(self.items[start:]) + b"]"]
+        if before:
+            parts.insert(0, object_json(before, (), large=self.large))
+        if after:
+            parts.append(object_json(after, (), large=self.large))
+        return b",".join(parts)
 
 
 def is_progress(event: Mapping[str, Any]) -> bool:

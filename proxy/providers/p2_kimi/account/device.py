@@ -153,6 +153,8 @@ def device_model(system: str, release: str, machine: str, *, mac: str = "") -> s
 
 
 def _ascii(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text.strip()
     return "".join(char for char in text if " " <= char <= "~").strip()
 
 
