@@ -16,6 +16,7 @@ from samples import rows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts" / "lib"))
 
+from bench import calls
 from bench.answers import answer, asked, question
 from bench.load import NUMBER, Load, Seen, percentile
 from bench.process import Account, Process
@@ -34,6 +35,15 @@ def test_what_is_no_request_of_ours_is_refused() -> None:
     with pytest.raises(ValueError, match="none of the benchmark"):
         asked(b"{}")
     assert asked((question(1, 2) + question(3, 4)).encode()) == (3, 4)
+
+
+@pytest.mark.parametrize("kind", calls.KINDS[::5], ids=lambda kind: kind.name)
+async def test_calls_are_those_of_the_product(kind: calls.Kind) -> None:
+    """How many they are depends on the reads that an answer comes in, so there is no limit here."""
+    counted = await calls.counted(kind)
+    files = {file for file, _ in counted.functions}
+    assert {"server/serving/serve.py", "server/request/ledger.py"} <= files
+    assert not any(file.startswith("sandbox/") for file in files)
 
 
 def test_names_tell_rows_apart() -> None:

@@ -143,6 +143,18 @@ def test_the_server_never_names_a_provider() -> None:
             assert not any(within(name, f"proxy.providers.{folder}") for name in found(path)), path
 
 
+#: room of the server -> the rooms above it, which it may not know
+ABOVE = {"callers": {"request", "serving", "routes"}, "request": {"serving", "routes"}, "serving": {"routes"}}
+
+
+@rows("room", ABOVE)
+def test_inside_the_server_no_arrow_climbs(room: str) -> None:
+    assert files(f"server/{room}")
+    for path in files(f"server/{room}"):
+        above = {f"proxy.server.{other}" for other in ABOVE[room]} | {"proxy.server.app", "proxy.server.edge"}
+        assert not [name for name in found(path) if any(within(name, place) for place in above)], path
+
+
 def test_nothing_imports_the_server_but_the_doors() -> None:
     for path in sorted(PACKAGE.rglob("*.py")):
         module = module_of(path)

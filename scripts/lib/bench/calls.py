@@ -9,7 +9,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -84,17 +84,10 @@ class Calls:
         self.functions[code.co_filename.removeprefix(_PRODUCT), code.co_qualname] += 1
         self.deepest = max(self.deepest, depth)
 
-    @property
-    def total(self) -> int:
-        return self.functions.total()
-
-    @property
-    def files(self) -> Counter[str]:
-        """file -> calls of its functions."""
-        found: Counter[str] = Counter()
-        for (file, _), count in self.functions.items():
-            found[file] += count
-        return found
+    def line(self, name: str) -> str:
+        """A row of the table."""
+        files = len({file for file, _ in self.functions})
+        return f"| {name} | {self.functions.total()} | {len(self.functions)} | {files} | {self.deepest} |"
 
 
 async def counted(kind: Kind) -> Calls:
@@ -127,17 +120,12 @@ async def _asked(client: aiohttp.ClientSession, url: str, kind: Kind) -> None:
             raise RuntimeError(f"{kind.name}: {answer.status} {said}")
 
 
-async def table(texts: list[str] | None, *, by_function: bool) -> None:
-    """Prints a row for each request; with `by_function` what was called how often in front of it."""
+async def table(kinds: Iterable[Kind], *, by_function: bool) -> None:
+    """Prints a row for each request; with `by_function`, before it how often each function was called."""
     print(HEAD)
-    for kind in KINDS:
-        if texts and not any(text in kind.name for text in texts):
-            continue
+    for kind in kinds:
         calls = await counted(kind)
         if by_function:
             for (file, name), count in sorted(calls.functions.items()):
                 print(f"{count:6d} {file}:{name}")
-        print(
-            f"| {kind.name} | {calls.total} | {len(calls.functions)} | {len(calls.files)} | {calls.deepest} |",
-            flush=True,
-        )
+        print(calls.line(kind.name), flush=True)

@@ -19,15 +19,18 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from bench import transports
+from bench import calls, transports
 from bench.load import Seen
 from bench.process import Account, Process
 from bench.rows import PACED, ROWS, WIRES, Row
+
+R = TypeVar("R", Row, calls.Kind)
 
 WARM = 40
 IDLE_SESSIONS = 2000
@@ -204,21 +207,27 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="a line of JSON for each result")
     parser.add_argument("--upstream-port", type=int, default=0, help="where the upstream listens")
     parser.add_argument("--transports", action="store_true", help="what p1's transports upload, in place of the rows")
+    parser.add_argument("--calls", action="store_true", help="Python calls of a tiny request, in place of the rows")
+    parser.add_argument("--functions", action="store_true", help="with --calls: how often each function is called")
     parser.add_argument(
         "--other", nargs=3, action="append", default=[], metavar=("NAME", "URL", "PID"), help="another program"
     )
     options = parser.parse_args()
-    if not chosen_rows(options.rows):
-        parser.error("no row has that in its name; these are: " + "; ".join(row.name for row in ROWS))
+    known: Sequence[Row | calls.Kind] = calls.KINDS if options.calls else ROWS
+    if not chosen_rows(options.rows, known):
+        parser.error("no row has that in its name; these are: " + "; ".join(row.name for row in known))
     return options
 
 
-def chosen_rows(texts: list[str] | None) -> list[Row]:
+def chosen_rows(texts: list[str] | None, rows: Sequence[R] = ROWS) -> list[R]:
     """Those whose name has one of the texts; all without any."""
-    return [row for row in ROWS if not texts or any(text in row.name for text in texts)]
+    return [row for row in rows if not texts or any(text in row.name for text in texts)]
 
 
 async def main(options: argparse.Namespace) -> None:
+    if options.calls:
+        await calls.table(chosen_rows(options.rows, calls.KINDS), by_function=options.functions)
+        return
     async with AsyncExitStack() as stack:
         await (transports.table() if options.transports else table(options, chosen_rows(options.rows), stack))
 
