@@ -44,13 +44,14 @@ _AHEAD_S = 0.002
 
 @dataclass
 class Row:
-    """One answer that is damaged, and how often it was asked for: only the first attempt gets the damage. `said` stands
-    in place of the garbage, or comes last in front of a cut."""
+    """One answer that is damaged, and how often it was asked for: the first `times` attempts get the damage. `said`
+    stands in place of the garbage, or comes last in front of a cut."""
 
     tape: bytes
     at: int
     damage: str
     said: bytes = b""
+    times: int = 1
     attempts: int = 0
 
     @property
@@ -174,18 +175,19 @@ async def _read_request(reader: asyncio.StreamReader) -> bytes | None:
 
 
 async def play(row: Row, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    """Says the tape, damaged the first time. Whether the connection goes on."""
+    """Says the tape, damaged the first times. Whether the connection goes on."""
     row.attempts += 1
     tape, at, damage = row.tape, row.at, row.damage
-    if row.attempts > 1 or not damage:
+    damaged = row.attempts <= row.times
+    if not (damaged and damage):
         writer.write(tape)
     else:
         writer.write(tape[:at])
         await writer.drain()
         await asyncio.sleep(_AHEAD_S)
-    if row.attempts == 1:
+    if damaged:
         writer.write(row.first)
-    if row.attempts == 1 and damage and damage not in _REST:
+    if damaged and damage and damage not in _REST:
         if damage == "stall":
             while await reader.read(65536):
                 pass

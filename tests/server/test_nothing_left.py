@@ -76,12 +76,32 @@ async def refused(live: Live, model: str) -> None:
     assert answer.status == 400
 
 
+async def passed_on(live: Live, model: str) -> None:
+    """A refusal that clients of p1's own API get as it is; elsewhere an error."""
+    provider = "p1" if model.startswith("gpt-") else "p2" if model.startswith("kimi-") else ""
+    if provider:
+        body = {"error": {"type": "invalid_request_error", "message": "odd"}}
+        live.sandbox[provider].script.extend([{"provider": provider, "status": 400, "body": body}])
+    body = {"model": model, "input": "hi"}
+    async with live.client.post(f"{live.url}/v1/responses", json=body) as answer:
+        assert answer.status == (400 if provider else 200), await answer.text()
+
+
 async def left(live: Live, model: str) -> None:
     async with live.open({**ask("stream 4000 words", model=model), "stream": True}) as answer:
         await answer.content.readany()
 
 
-SHAPES: list[Callable[[Live, str], Awaitable[None]]] = [stream, whole, session, openai, responses, refused, left]
+SHAPES: list[Callable[[Live, str], Awaitable[None]]] = [
+    stream,
+    whole,
+    session,
+    openai,
+    responses,
+    refused,
+    passed_on,
+    left,
+]
 
 
 @pytest.fixture

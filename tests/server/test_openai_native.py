@@ -458,3 +458,16 @@ async def test_a_client_that_reads_nothing_is_given_up(live: Live, stream: bool)
         await until(lambda: live.watcher.told and isinstance(live.watcher.last[-1], Abandoned), 5)
     assert not live.notes.all("internal_error")
     await live.sandbox.p1.idle()
+
+
+@with_live(openai_routes=True)
+@pytest.mark.parametrize(("status", "expected"), [(500, 503), (401, 401)])
+async def test_a_renewal_that_fails_is_told_and_not_the_refusal_before_it(
+    live: Live, status: int, expected: int
+) -> None:
+    live.sandbox.p1.revoke_access()
+    body = {"error": {"message": "no", "code": "refresh_token_reused"}}
+    live.sandbox.p1.issuer.answer_with(status, body, times=None)
+    answer = await ask_both(live, RESPONSES, model=P1)
+    assert answer.status == expected
+    assert status == 401 or "try again later" in answer.raw.decode().lower()

@@ -212,9 +212,10 @@ class CodexProvider:
 
         async def send(number: int) -> dict[str, Any]:
             call.record(UpstreamStarted(number))
+            await signed.locate()
             return await self._transport.json(signed.post(config, headers, body, number, url=url, capture=call.capture))
 
-        await signed.sign_in()
+        await signed.credential.get()
         try:
             return await signed.attempts().ask(send)
         except UpstreamError as error:

@@ -61,7 +61,7 @@ class Attempts:
     ) -> T:
         """What `send` makes of an attempt, given its number. Raises its last UpstreamError, and any other error.
 
-        repeats  whether waiting and asking again is an option after this error
+        repeats  whether waiting and asking again is an option after this error; where not, its reader tells of it
         """
         while True:
             try:
@@ -88,9 +88,9 @@ class Attempts:
         if RETRY_BUDGETS[visible].recovery and (await self._recover(error) or rewrite(error)):
             self.number += 1
             return 0.0
-        decision: Decision = GiveUp()
-        if repeats:
-            decision = decide(error, attempt=self._repeated, visible=visible, chance=self._services.random())
+        if not repeats:
+            return None
+        decision = decide(error, attempt=self._repeated, visible=visible, chance=self._services.random())
         self._log(error, decision)
         self._repeated += 1
         return self._next(decision)

@@ -58,6 +58,9 @@ class RequestCredential:
 
     async def get(self) -> Credential:
         """Raises ProxyError."""
+        if self._current is not None:  # what came before the first attempt is over
+            self._current = await self._credentials.get()
+            return self._current
         self._timings.signing_in()
         self._current = await self._credentials.get()
         self._timings.signed_in()

@@ -146,24 +146,28 @@ class Accounts:
     def _standing(self, one: Serving, model: str) -> Standing:
         now = self._clock()
         known = self._allowances.of(one.key) or Allowance()
-        spent = None if known.pays_on else spent_window(known, now, family=model_family(model))
         current = [window for window in known.windows if not window.beyond and not window.is_over(now)]
         general = [window for window in current if not window.limit] or current
         return Standing(
             one.name,
             signed_in=one.provider.signed_in(),
             used=max((window.used or 0.0 for window in general), default=0.0),
-            opens=None if spent is None else spent.resets_at,
+            opens=self._opens(known, model),
             failed=now - self._refused.get(one.key, float("-inf")) <= REFUSED_S,
         )
+
+    def _opens(self, known: Allowance, model: str) -> float | None:
+        """When a spent window that a model counts against begins again, None where none is spent."""
+        spent = None if known.pays_on else spent_window(known, self._clock(), family=model_family(model))
+        return None if spent is None else spent.resets_at
 
     def refused(self, key: str) -> None:
         """The service takes the sign-in of an account no more."""
         self._refused[key] = self._clock()
 
-    def is_spent(self, one: Serving, model: str) -> bool:
+    def is_spent(self, key: str, model: str) -> bool:
         """Whether a window of an account is known to be used up that this model counts against."""
-        return self._standing(one, model).opens is not None
+        return self._opens(self._allowances.of(key) or Allowance(), model) is not None
 
 
 def _bound(config: Config, label: str, caller: str | None) -> str | None:

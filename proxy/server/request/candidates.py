@@ -1,5 +1,5 @@
 """Who may answer a request, one after another: the accounts of its model, then those of each model declared in place
-of it. Pure, but for the choice of accounts, which it is given.
+of it. No I/O: the choice of accounts is given, and so are the moments.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Candidate:
     account      name of the account, "" where the provider has one only
     provider     made for that account
     asked        the name that the client used
-    told         the name that answers carry, where it is another than the model
+    shown_name   the name that answers carry, where it is another than the model
     alias        an alias was asked for, whose provider a setting says
     auto_review  the safety classifier, sent to a model of our choice
     """
@@ -37,7 +37,7 @@ class Candidate:
     account: str
     provider: Provider
     asked: str
-    told: str = ""
+    shown_name: str = ""
     alias: bool = False
     auto_review: bool = False
 
@@ -49,77 +49,77 @@ class Candidate:
 
 class Candidates:
     """
-    first     who was asked first
-    current   who answers, or tries to
-    model     that answers, or is tried: while its accounts are chosen, `current` is still of the one before
+    model     that answers, or is tried
     failures  of models that could not answer, each with its last account's error
     """
 
     def __init__(
         self,
-        accounts: Sequence[Candidate],
+        model: str,
+        accounts_of: Callable[[str], Sequence[Candidate]],
         *,
-        models: tuple[str, ...] = (),
+        others: tuple[str, ...] = (),
         kinds: frozenset[str] = frozenset(),
-        accounts_of: Callable[[str], Sequence[Candidate]] = lambda _model: (),
         is_spent: Callable[[Candidate, ProxyError], bool] = lambda _candidate, _error: False,
     ) -> None:
         """
-        accounts     of the first model, in order
-        models       that may answer in its place, in order
+        accounts_of  the accounts of a model, in order, chosen when its turn comes: what the failures before it told of
+                     allowances counts. Raises ProxyError
+        others       models that may answer in place of the first, in order
         kinds        of errors after which the next of them does
-        accounts_of  the accounts of such a model, chosen when its turn comes: what the failures before it told of
-                     allowances counts
         is_spent     whether an error says that the account's allowance is used up
         """
-        self.current, *self._accounts = accounts
-        self.first = self.current
-        self.model = self.current.model
+        self.model = model
         self.failures: list[tuple[str, ProxyError]] = []
-        self._models = models
+        self._accounts: list[Candidate] = []  # of this model, the one that answers first
+        self._others = others
         self._kinds = kinds
         self._accounts_of = accounts_of
         self._is_spent = is_spent
         self._held_since: float | None = None
 
     @property
+    def current(self) -> Candidate:
+        """Who answers, or tries to. Only after `choose_accounts`."""
+        return self._accounts[0]
+
+    def choose_accounts(self) -> Candidate:
+        """Turns to the first account of the model. Raises ProxyError where there is none."""
+        self._accounts = [*self._accounts_of(self.model)]
+        return self.current
+
+    @property
     def others(self) -> bool:
         """Whether another model may still answer."""
-        return bool(self._models)
+        return bool(self._others)
 
     def account_follows(self, error: ProxyError, visible: Visible) -> bool:
         """Whether another account goes on after this error. One answer has one beginning, whoever goes on with it."""
-        return bool(self._accounts) and visible <= Visible.FRAMING and self._is_spent(self.current, error)
+        return len(self._accounts) > 1 and visible <= Visible.FRAMING and self._is_spent(self.current, error)
 
     def model_follows(self, error: ProxyError, visible: Visible) -> bool:
         """Whether another model answers instead. It has a head of its own, so none may be out."""
-        return bool(self._models) and visible in _HEADLESS and error.kind in self._kinds
+        return bool(self._others) and visible in _HEADLESS and error.kind in self._kinds
 
     def next_account(self) -> Candidate:
-        self.current, *self._accounts = self._accounts
+        del self._accounts[0]
         return self.current
 
     def next_model(self, error: ProxyError) -> str:
         """The model that answers in place of this one, which failed so."""
         self.failures.append((self.model, error))
-        self.model, *others = self._models
-        self._models = tuple(others)
+        self.model, *others = self._others
+        self._others = tuple(others)
         return self.model
-
-    def choose_accounts(self) -> Candidate:
-        """Turns to the first account of `model`. Raises ProxyError where there is none."""
-        if self.current.model != self.model:
-            self.current, *self._accounts = self._accounts_of(self.model)
-        return self.current
 
     def held_until(self, now: float, grace_s: float) -> float:
         """When the head goes out at the latest, in the loop's seconds: all models together have HOLD_S."""
-        if not self._models and not self.failures:
+        if not self._others and not self.failures:
             return now + grace_s
         if self._held_since is None:
             self._held_since = now
         until = self._held_since + HOLD_S
-        return until if self._models else min(until, now + grace_s)
+        return until if self._others else min(until, now + grace_s)
 
     def final_error(self, error: ProxyError) -> ProxyError:
         """The error when nobody could answer: the first model's, then the others'."""

@@ -2,7 +2,7 @@
 
 A further client API is two converters in `core/convert` (its request to a hub request, the hub's events to its
 answer), a renderer in `renderers.py`, a `Family` here and rows in `routes/table.py`, whose handler is the few lines
-that hand the request converter to `routes/converted.py`. Nothing else in the server asks which API a request belongs
+that hand the request converter to `routes/openai.py`. Nothing else in the server asks which API a request belongs
 to. Where the type words of its errors are those of neither API that is known, they are a further column of
 `errors.KINDS`.
 """

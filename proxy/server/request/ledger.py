@@ -69,20 +69,20 @@ class Ledger:
     session   whose accounts it is served by, None for a request without one
     response  the answer once its head is out: then no other one can be given
     size      bytes of the body, unpacked
-    leave     gives back the place among the requests that are served at one time
     """
 
-    def __init__(self, inquiry: Inquiry) -> None:
+    def __init__(self, inquiry: Inquiry, *, leave: Callable[[], None]) -> None:
+        """`leave` gives back the place among the requests that are served at one time."""
         self.inquiry = inquiry
         self.serving: Candidate | None = None
         self.label: str | None = None
         self.model: str | None = None
         self.session: str | None = None
         self.response: web.StreamResponse | None = None
-        self.leave: Callable[[], None] = lambda: None
         self.capture: RequestCapture = NULL_CAPTURE
         self.cache: CacheCheck | None = None
         self.size = 0
+        self._leave = leave
         self._state = inquiry.state
         self._monitor = inquiry.state.monitor
         self._timings = inquiry.timings
@@ -92,6 +92,7 @@ class Ledger:
         self._ignored: tuple[str, ...] = ()
         self._stands_in = ""
         self._earlier = 0
+        self._first: tuple[Candidate | None, str | None, str | None] = None, None, None
         self._spans: Mapping[str, float] = {}
         self._outcome: tuple[str, int | None, str | None] | None = None
 
@@ -116,6 +117,15 @@ class Ledger:
         """This one answers, or tries to."""
         self.serving = candidate
         self.names(candidate.label, candidate.model or None)
+
+    @property
+    def account(self) -> str:
+        """The name of the account that answers, "" where its provider has one only."""
+        return "" if self.serving is None else self.serving.account
+
+    def blames_first(self) -> None:
+        """What ends the request is said of the model that was asked first."""
+        self.serving, self.label, self.model = self._first
 
     def names(self, label: str | None, model: str | None) -> None:
         """What the client asks for, which may not be served."""
@@ -232,6 +242,8 @@ class Ledger:
 
     def falls_back(self, before: str, instead: str, stands_in: str, error: ProxyError) -> None:
         """Another model answers from the body on, as if the client had named it."""
+        if not self._earlier:
+            self._first = self.serving, self.label, self.model
         self.note("warn", "fallback", before=before, instead=instead, reason=error.message)
         self.tell(FellBack(before, instead, error.kind))
         self.notice("warn", f"{before} could not serve ({error.kind}); {instead} serves instead of it")
@@ -278,7 +290,7 @@ class Ledger:
 
     def completed(self, status: int) -> None:
         """The whole answer was sent."""
-        self.leave()
+        self._leave()
         if not self._ends("completed", status):
             return
         serving = self.serving

@@ -56,18 +56,18 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
     body, session, compared = await _read(ledger, ticket)
     safeguards = body.pop(SAFEGUARDS, None)  # for the judge of auto mode alone: no upstream gets them
     review = partial(_review_model, ledger, body)
-    candidates = choose(ledger, body["model"], session=session, conversation=session, instead=review)
+    candidates = choose(ledger, ticket, body["model"], session=session, conversation=session, instead=review)
     if not body.get("messages"):
         raise RequestError("messages: at least one message is required", param="messages")
     summary = is_compaction(body)
-    if summary:
-        ledger.tell(CompactionStarted())
 
     async def prepare(candidate: Candidate) -> Answer:
         asked = capped(ledger, candidate, body, capped_request)
         target = candidate.provider.resolve(candidate.model, asked, auto_review=candidate.auto_review)
         request = with_true_pictures(ledger, _without_missing(ledger, candidate, asked, target))
         ledger.selected(candidate, target, session, converted=None if request is body else request)
+        if summary:
+            ledger.tell(CompactionStarted())
         _note_effort(ledger, asked, target)
         owner = None if candidate.auto_review else owner_of(ledger.inquiry.values)
         call = _call(ledger, candidate, request, target, session, owner)
@@ -83,9 +83,8 @@ async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
     """The short way: nobody else counts in place of the first candidate, and nothing is compared or kept."""
     body, session, _ = await _read(ledger, ticket)
     body.pop(SAFEGUARDS, None)
-    candidate = choose(ledger, body["model"], session=session, conversation=session).current
+    candidate = choose(ledger, ticket, body["model"], session=session, conversation=session).choose_accounts()
     ledger.serves(candidate)
-    ledger.inquiry.state.admission.select(ticket, candidate.label)
     target = candidate.provider.resolve(candidate.model, body, auto_review=False)
     request = with_true_pictures(ledger, _without_missing(ledger, candidate, body, target))
     ledger.selected(candidate, target, session, converted=None if request is body else request)
@@ -135,7 +134,7 @@ def _call(
         timings=inquiry.timings,
         size=ledger.size,
         own_id=inquiry.own_session,
-        told=candidate.told,
+        told=candidate.shown_name,
     )
 
 

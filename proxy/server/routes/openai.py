@@ -93,7 +93,8 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket, parse: Parse) -> tuple
         raise RequestError("`model` must be a non-empty string", param="model")
     session, hint = ledger.inquiry.session, body.get("prompt_cache_key")
     conversation = session or (hint if isinstance(hint, str) else None)
-    candidates = choose(ledger, named, session=session, conversation=conversation, stays=carries_state(body))
+    stays = carries_state(body)
+    candidates = choose(ledger, ticket, named, session=session, conversation=conversation, stays=stays)
 
     def prepare(candidate: Candidate) -> Awaitable[Answer]:
         members = {**capped(ledger, candidate, body, capped_openai_body), "model": candidate.model}
@@ -158,7 +159,7 @@ def _call(ledger: Ledger, asked: OpenAiBody, candidate: Candidate, request: Mapp
         timings=inquiry.timings,
         size=ledger.size,
         own_id=inquiry.own_session,
-        told=candidate.told,
+        told=candidate.shown_name,
     )
 
 

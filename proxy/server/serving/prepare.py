@@ -19,7 +19,7 @@ from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import ModelResolved, ProjectResolved
 from proxy.observe.project import find_working_directory, project_name
 from proxy.providers.contract import LARGE_BYTES
-from proxy.server.request.accounts import Serving
+from proxy.server.request.accounts import Accounts
 from proxy.server.request.admission import AdmissionTicket
 from proxy.server.request.candidates import Candidate, Candidates
 from proxy.server.request.guard import check_json
@@ -55,6 +55,7 @@ class _Requested:
 
 def choose(
     ledger: Ledger,
+    ticket: AdmissionTicket,
     named: str,
     *,
     session: str | None,
@@ -70,44 +71,54 @@ def choose(
     """
     state, config = ledger.inquiry.state, ledger.inquiry.state.config()
     known, called = state.catalogs.of(config), normalise_model(named)
+    affinity = state.sessions.affinity(session)
     ledger.session = conversation
     asked = _Requested(named, called, conversation, stays)
     model = without_claude(called, known) if config.claude_names else called
-    found = route(model, known, alias_provider=config.alias_provider, affinity=state.sessions.affinity(session))
+    found = route(model, known, alias_provider=config.alias_provider, affinity=affinity)
     other = instead(found)
-    if other is not None:  # nobody stands in for whom we chose ourselves
+    if other is not None:
         found = route(other, known, alias_provider=config.alias_provider)
         ledger.note("info", "auto-review route selected", requestedModel=model, overrideModel=other)
-        return Candidates(_accounts(ledger, config, asked, other, found, ours=True))
+        served = _served(ledger, config, other, found)
+        # nobody stands in for a model that we chose ourselves
+        return Candidates(other, lambda model: _accounts(ledger, ticket, asked, model, served, ours=True))
+    served = _served(ledger, config, model, found)
 
-    def another(model: str) -> Sequence[Candidate]:
-        return _accounts(ledger, config, asked, model, route(model, known, alias_provider=config.alias_provider))
+    def accounts_of(model: str) -> Sequence[Candidate]:
+        if model == first:
+            return _accounts(ledger, ticket, asked, model, served)
+        another = route(model, known, alias_provider=config.alias_provider, affinity=affinity)
+        return _accounts(ledger, ticket, asked, model, _served(ledger, config, model, another))
 
+    first = model
     return Candidates(
-        _accounts(ledger, config, asked, model, found),
-        models=() if ledger.inquiry.counts else _declared(config, model),
+        model,
+        accounts_of,
+        others=() if ledger.inquiry.counts else _declared(config, model),
         kinds=frozenset(config.fallback_on),
-        accounts_of=another,
-        is_spent=partial(_is_spent, ledger),
+        is_spent=partial(_is_spent, state.accounts),
     )
 
 
 def _accounts(
-    ledger: Ledger, config: Config, asked: _Requested, model: str, found: Route | None, *, ours: bool = False
+    ledger: Ledger, ticket: AdmissionTicket, asked: _Requested, model: str, served: Route, *, ours: bool = False
 ) -> Sequence[Candidate]:
-    """The accounts for one model, in order. `ours`: we chose it ourselves. Raises RequestError."""
-    served = _served(ledger, config, model, found)
-    chosen = ledger.inquiry.state.accounts.choose(
+    """The accounts for one model, in order, when its provider has room for one more. `ours`: we chose it ourselves.
+    Raises BusyError."""
+    inquiry = ledger.inquiry
+    inquiry.state.admission.select(ticket, served.label)
+    chosen = inquiry.state.accounts.choose(
         served.label,
-        config,
+        inquiry.state.config(),
         session=asked.conversation,
-        caller=ledger.inquiry.caller_name,
+        caller=inquiry.caller_name,
         stays=asked.stays,
         model=model,
     )
-    told, alias = "" if ours or model == asked.called else asked.called, served.alias and not ours
+    shown, alias = "" if ours or model == asked.called else asked.called, served.alias and not ours
     return [
-        Candidate(model, served.label, one.name, one.provider, asked.named, told, alias=alias, auto_review=ours)
+        Candidate(model, served.label, one.name, one.provider, asked.named, shown, alias=alias, auto_review=ours)
         for one in chosen
     ]
 
@@ -134,11 +145,10 @@ def _served(ledger: Ledger, config: Config, model: str, found: Route | None) -> 
     return found
 
 
-def _is_spent(ledger: Ledger, candidate: Candidate, error: ProxyError) -> bool:
+def _is_spent(accounts: Accounts, candidate: Candidate, error: ProxyError) -> bool:
     """Whether the account's allowance refuses the request, and nothing that passes by itself."""
     if error.kind == "rate_limit":
-        serving = Serving(candidate.account, candidate.provider)
-        return ledger.inquiry.state.accounts.is_spent(serving, candidate.model)
+        return accounts.is_spent(candidate.key, candidate.model)
     return error.kind == "usage_limit"
 
 

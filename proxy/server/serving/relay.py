@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import cast
 
 from aiohttp import web
 
@@ -15,7 +16,7 @@ from proxy.core.visible import Visible
 from proxy.errors import ProxyError, UpstreamError
 from proxy.observe.lifecycle import GenerationStarted, Progress
 from proxy.providers.contract import Call, NativeAnswer, NativeResponses
-from proxy.server.request.candidates import Candidate, Candidates
+from proxy.server.request.candidates import Candidates
 from proxy.server.request.ledger import Ledger
 from proxy.server.serving.stream import reading_client, watched
 
@@ -31,12 +32,11 @@ class RelayedAnswer:
     def visible(self) -> Visible:
         return Visible.NOTHING if self._ledger.response is None else Visible.CONTENT
 
-    async def of(self, candidate: Candidate, candidates: Candidates) -> web.StreamResponse:
-        ledger, call, provider = self._ledger, self.call, candidate.provider
-        if not isinstance(provider, NativeResponses):
-            raise RuntimeError(f"{candidate.key} passes nothing on")
+    async def of(self, candidates: Candidates) -> web.StreamResponse:
+        ledger, call = self._ledger, self.call
+        provider = cast(NativeResponses, candidates.current.provider)  # as all accounts of a provider are
         async with watched(ledger), provider.native(call) as answer:
-            check(answer, candidate, candidates)
+            check(answer, candidates)
             streams = answer.status == 200 and call.request.get("stream") is True
             waits = streams and candidates.others
             async with aclosing(kept_back(candidates, answer) if waits else answer.chunks) as chunks:
@@ -86,12 +86,12 @@ class RelayedAnswer:
         raise error
 
 
-def check(answer: NativeAnswer, candidate: Candidate, candidates: Candidates) -> None:
+def check(answer: NativeAnswer, candidates: Candidates) -> None:
     """Raises what a refusal means that would be passed on as it is: where another candidate goes on after it, and where
     it is not the model that was asked for who refuses."""
     if answer.status < 400:
         return
-    error = answer.end.failure
+    error, candidate = answer.end.failure, candidates.current
     if error is None:
         message, kind = f"{candidate.label} answered with status {answer.status}", kind_of_status(answer.status)
         error = UpstreamError(message, kind=kind, status=answer.status, provider=candidate.label)

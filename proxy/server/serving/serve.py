@@ -23,7 +23,7 @@ Work = Callable[[Ledger, AdmissionTicket], Awaitable[web.StreamResponse]]
 
 
 class Answer(Protocol):
-    """The answer to one model's call, whichever account gives it. Use once.
+    """The answer to one model's call, whichever of its accounts gives it.
 
     call     for any account of the model
     visible  what the client has seen of it
@@ -34,8 +34,8 @@ class Answer(Protocol):
     @property
     def visible(self) -> Visible: ...
 
-    async def of(self, candidate: Candidate, candidates: Candidates) -> web.StreamResponse:
-        """Asks a candidate, and sends what it says. Raises ProxyError; what may still be said then, `fail` says."""
+    async def of(self, candidates: Candidates) -> web.StreamResponse:
+        """Asks the current candidate, and sends what it says. Raises ProxyError. Called again for the next account."""
         ...
 
     async def fail(self, error: ProxyError) -> web.StreamResponse:
@@ -50,10 +50,10 @@ Prepare = Callable[[Candidate], Awaitable[Answer]]
 async def run(request: web.Request, work: Work) -> web.StreamResponse:
     """Runs one model request; every failure becomes an answer in the caller's format."""
     inquiry = Inquiry.of(request)
-    ledger, state = Ledger(inquiry), inquiry.state
-    ledger.arrived()
+    state = inquiry.state
     with state.running.one(), AdmissionTicket(state.admission) as ticket:
-        ledger.leave = ticket.leave_all
+        ledger = Ledger(inquiry, leave=ticket.leave_all)
+        ledger.arrived()
         try:
             state.admission.enter(ticket, inquiry.session)
             _enter(inquiry, ticket)
@@ -88,19 +88,21 @@ async def serve(
     ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, prepare: Prepare
 ) -> web.StreamResponse:
     """The answer of the first candidate that gives one. Nothing of two candidates is ever mixed: another account goes
-    on only behind the framing, another model only where nothing was sent. Raises ProxyError, the first model's."""
+    on only after no more than framing, another model only where nothing was sent. Raises ProxyError, the first
+    model's."""
     answer: Answer | None = None
     try:
         while True:
             try:
                 if answer is None:
-                    answer = await _prepared(ledger, ticket, candidates, prepare)
+                    ledger.serves(candidates.choose_accounts())
+                    answer = await prepare(candidates.current)
                     if not candidates.others:
                         prepare = _nobody_else  # the other one holds the body
                         ledger.forget_body()
-                return await answer.of(candidates.current, candidates)
+                return await answer.of(candidates)
             except Exception as error:
-                final = _after(ledger, ticket, candidates, answer, error)
+                answer, final = _after(ledger, ticket, candidates, answer, error)
                 try:
                     if isinstance(final, ProxyError) and answer is not None and ledger.response is not None:
                         return await answer.fail(final)
@@ -108,8 +110,6 @@ async def serve(
                         raise final from None
                 finally:
                     del final  # its traceback holds this frame, and with it the body, until the garbage is collected
-            if candidates.model != candidates.current.model:
-                answer = None
     finally:
         if answer is not None and ledger.response is not None:
             _tell_others(ledger, answer.call, candidates.current.provider)
@@ -119,35 +119,29 @@ async def _nobody_else(candidate: Candidate) -> Answer:
     raise RuntimeError(f"{candidate.key} was not declared")
 
 
-async def _prepared(ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, prepare: Prepare) -> Answer:
-    candidate = candidates.choose_accounts()
-    ledger.serves(candidate)
-    ledger.inquiry.state.admission.select(ticket, candidate.label)
-    return await prepare(candidate)
-
-
 def _after(
     ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, answer: Answer | None, error: Exception
-) -> Exception | None:
-    """What ends the request after an error; None when another candidate goes on, for whom everything is ready then."""
+) -> tuple[Answer | None, Exception | None]:
+    """What follows an error: the answer that another account goes on with, None for another model's, and what ends the
+    request, None where somebody goes on."""
     request = ledger.inquiry.request
-    visible = Visible.NOTHING if answer is None else answer.visible
     if is_loss(error, request):
-        return error
+        return answer, error
     known = as_proxy_error(error)
     if known is None:  # a request that the second model cannot take is no fault of the caller, who asked for the first
         if ledger.response is None and not (candidates.others or candidates.failures):
-            return error
+            return answer, error
         known = unforeseen(ledger.inquiry.state.log, ledger.inquiry.id, error)
+    visible = Visible.NOTHING if answer is None else answer.visible
     if not has_left(request):
         if answer is not None and candidates.account_follows(known, visible):
             _next_account(ledger, candidates, answer.call, known)
-            return None
+            return answer, None
         if candidates.model_follows(known, visible):
             _next_model(ledger, ticket, candidates, known)
             known.with_traceback(None)  # it is kept, and the frames of the first attempt are not
-            return None
-    return _final(ledger, candidates, known) if ledger.response is None else known
+            return None, None
+    return answer, _final(ledger, candidates, known) if ledger.response is None else known
 
 
 def _next_account(ledger: Ledger, candidates: Candidates, call: Call, error: ProxyError) -> None:
@@ -163,8 +157,8 @@ def _next_account(ledger: Ledger, candidates: Candidates, call: Call, error: Pro
 
 def _next_model(ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, error: ProxyError) -> None:
     """Another model answers. What this notes of the window, accounts are chosen by from now on."""
-    before, model = candidates.current, candidates.model
-    known = explained(ledger.inquiry.state, error, before.account, model)
+    model = candidates.model
+    known = explained(ledger.inquiry.state, error, ledger.account, model)
     note_refusal(ledger, error)
     instead = candidates.next_model(known if candidates.failures else error)
     ledger.falls_back(model, instead, candidates.stands_in, known)
@@ -176,9 +170,8 @@ def _final(ledger: Ledger, candidates: Candidates, error: ProxyError) -> ProxyEr
     if not candidates.failures:
         return error
     note_refusal(ledger, error)
-    account = ledger.serving.account if ledger.serving else ""
-    final = candidates.final_error(explained(ledger.inquiry.state, error, account, candidates.model))
-    ledger.serves(candidates.first)
+    final = candidates.final_error(explained(ledger.inquiry.state, error, ledger.account, candidates.model))
+    ledger.blames_first()
     return final
 
 
@@ -191,14 +184,14 @@ def note_refusal(ledger: Ledger, error: ProxyError) -> None:
 def _failed(ledger: Ledger, error: Exception) -> web.StreamResponse:
     """The answer after an error; one that was begun is broken off. Raises what says that the client left before
     that."""
-    inquiry, response, serving = ledger.inquiry, ledger.response, ledger.serving
+    inquiry, response = ledger.inquiry, ledger.response
     if is_loss(error, inquiry.request):
         ledger.abandoned()
         if response is None:
             raise error
         return response
     known = as_proxy_error(error) or unforeseen(inquiry.state.log, inquiry.id, error)
-    known = explained(inquiry.state, known, serving.account if serving else "", ledger.model)
+    known = explained(inquiry.state, known, ledger.account, ledger.model)
     known = _with_cure(ledger, known)
     note_refusal(ledger, known)
     ledger.failed(known, in_band=response is not None)

@@ -22,7 +22,7 @@ from proxy.core.visible import Visible
 from proxy.errors import ProxyError
 from proxy.observe.lifecycle import GenerationStarted, Progress
 from proxy.providers.contract import Call, Provider
-from proxy.server.request.candidates import Candidate, Candidates
+from proxy.server.request.candidates import Candidates
 from proxy.server.request.ledger import Ledger
 from proxy.server.request.renderers import RenderContext, Renderer
 from proxy.server.request.replies import as_proxy_error, is_loss, json_response, unforeseen
@@ -48,7 +48,8 @@ class EventStream(web.StreamResponse):
 class EventWriter:
     """Writes one stream.
 
-    visible   what the client has seen: with more than NOTHING the status line is out, and errors are events
+    begun     whether the status line is out: then errors are events
+    visible   what the client has seen, or may have: an API that has no event for the start of a block shows it later
     complete  whether the answer is out whole
     """
 
@@ -65,13 +66,19 @@ class EventWriter:
         self._written = self._writing_since = loop.time()
         self._held_until = candidates.held_until(loop.time(), state.config().stream_grace_ms / 1000)
         self._over = self._ended = False
-        self.visible = Visible.NOTHING
-        self.complete = False
+        self._said = Visible.NOTHING  # by all that was encoded, whether or not it gave bytes
+        self.begun = self.complete = False
+
+    @property
+    def visible(self) -> Visible:
+        if self.begun:
+            return max(self._said, Visible.FRAMING)
+        return Visible.NOTHING if self._said <= Visible.FRAMING else Visible.BUFFERED
 
     async def send(self, events: list[Event]) -> None:
         """Passes a batch on. Framing without content is kept until content comes or the grace is over, so that a
         failure before it keeps its status. One answer has one `message_start`, whoever goes on with it."""
-        if self.visible < Visible.BUFFERED:
+        if self._said <= Visible.FRAMING:
             events = self._framed(events)
             if not events:
                 return
@@ -80,12 +87,12 @@ class EventWriter:
     def _framed(self, events: list[Event]) -> list[Event]:
         """What of a batch goes out as long as nothing but framing has."""
         if events and events[0]["type"] == "message_start":
-            if self._held or self.visible:
+            if self._held or self.begun:
                 events = events[1:]
-            if not self.visible and len(events) <= 1:
+            if not self.begun and len(events) <= 1:
                 self._held = self._held or events
                 return []
-        if self.visible:
+        if self.begun:
             return events
         shown = [event for event in events if event["type"] != "ping"]  # of no use before the content
         if not shown:
@@ -118,7 +125,7 @@ class EventWriter:
         something is written."""
         if self._lock.locked() or self._over:
             return False
-        if self.visible:
+        if self.begun:
             return self._now() - self._written >= self._timers.keepalive
         return bool(self._held) and self._now() >= self._held_until
 
@@ -126,7 +133,7 @@ class EventWriter:
         """Sends what was held back, or a sign of life; nothing when the provider was quicker."""
         if not self.silent:
             return
-        if self.visible:
+        if self.begun:
             await self._write_data(self._renderer.keepalive(self._now()), 1)
         else:
             events, self._held = self._held, []
@@ -137,11 +144,11 @@ class EventWriter:
         over = events[-1]["type"] == "message_stop"
         self._over = self._over or over
         self._observer.see(events)
+        if self._said is not Visible.CONTENT:
+            self._said = self._said.after(events)
         if data:
             await self._write_data(data, len(events), last=over)
-            if self.visible is not Visible.CONTENT:
-                self.visible = self.visible.after(events)
-        if over and self.visible:
+        if over and self.begun:
             self.complete = True
             self._ledger.completed(200)
 
@@ -152,7 +159,7 @@ class EventWriter:
             response = self._ledger.response
             if response is None:
                 response = self._ledger.response = EventStream(headers=HEADERS | self._ledger.head)
-                self.visible = Visible.FRAMING
+                self.begun = True
                 await response.prepare(self._ledger.inquiry.request)
                 self._ledger.note("info", "response_started", status=200)
             self._ended = last
@@ -168,7 +175,7 @@ class AnswerObserver:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._generating = False
+        self._begun = self._generating = False
 
     def see(self, events: list[Event]) -> None:
         for event in events:
@@ -176,7 +183,8 @@ class AnswerObserver:
             if kind == "content_block_start" and not self._generating:
                 self._generating = True
                 self._ledger.tell(GenerationStarted())
-            elif kind in ("message_start", "message_delta"):
+            elif kind == "message_delta" or (kind == "message_start" and not self._begun):
+                self._begun = True
                 self._ledger.used(event)
 
 
@@ -305,8 +313,8 @@ class StreamedAnswer:
     def visible(self) -> Visible:
         return self._writer.visible
 
-    async def of(self, candidate: Candidate, candidates: Candidates) -> web.StreamResponse:
-        writer, batches = self._writer, _asked(candidate.provider, self.call, self._through)
+    async def of(self, candidates: Candidates) -> web.StreamResponse:
+        writer, batches = self._writer, _asked(candidates.current.provider, self.call, self._through)
         async with watched(self._ledger, writer), aclosing(batches):
             async for batch in batches:
                 await writer.send(batch)
@@ -318,8 +326,7 @@ class StreamedAnswer:
     async def fail(self, error: ProxyError) -> web.StreamResponse:
         """The error as the last event, unless the answer is out whole."""
         ledger, writer = self._ledger, self._writer
-        account = "" if ledger.serving is None else ledger.serving.account
-        known = explained(ledger.inquiry.state, error, account, ledger.model)
+        known = explained(ledger.inquiry.state, error, ledger.account, ledger.model)
         async with watched(ledger, writer):
             if not writer.complete:
                 await writer.fail(known)
@@ -335,21 +342,22 @@ class WholeAnswer:
         self._ledger = ledger
         self._renderer = renderer
         self._through = through
+        self._observer = AnswerObserver(ledger)
         self._came = Visible.NOTHING
 
     @property
     def visible(self) -> Visible:
         return self._came if self._ledger.response is None else Visible.CONTENT
 
-    async def of(self, candidate: Candidate, candidates: Candidates) -> web.StreamResponse:
-        observer, renderer = AnswerObserver(self._ledger), self._renderer()
+    async def of(self, candidates: Candidates) -> web.StreamResponse:
+        candidate, renderer = candidates.current, self._renderer()
         async with watched(self._ledger), aclosing(_asked(candidate.provider, self.call, self._through)) as batches:
             async for batch in batches:
                 try:
                     renderer.fold(batch)
                 except OverflowError as error:
                     raise ProxyError(str(error), kind="bad_answer") from None
-                observer.see(batch)
+                self._observer.see(batch)
                 if self._came is Visible.NOTHING and self._came.after(batch) > Visible.FRAMING:
                     self._came = Visible.BUFFERED
         reply = renderer.reply()

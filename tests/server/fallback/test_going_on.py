@@ -95,7 +95,7 @@ def test_all_models_together_are_waited_for_no_longer_than_one() -> None:
 def declared(*models: str) -> Candidates:
     """SOL, and these in place of it."""
     sol = Candidate(SOL, "p1", "", Fake("p1"), SOL)
-    return Candidates([sol], models=models, kinds=frozenset({"overloaded"}))
+    return Candidates(SOL, lambda _model: [sol], others=models, kinds=frozenset({"overloaded"}))
 
 
 def account(live: Live, label: str, provider: Fake) -> Fake:

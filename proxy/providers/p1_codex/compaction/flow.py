@@ -181,10 +181,11 @@ class CompactionFlow:
         signed = self._signer.request(call.request_id)
 
         async def send(number: int) -> str:
+            await signed.locate()
             return await self._read(signed.post(config, headers, body.written, number, capture=call.capture))
 
         async with asyncio.timeout(self._limits.wait_s):
-            await signed.sign_in()
+            await signed.credential.get()
             return await signed.attempts().ask(send)
 
     async def _read(self, request: UpstreamRequest) -> str:

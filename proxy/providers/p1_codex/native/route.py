@@ -62,21 +62,24 @@ class NativeRoute:
                 outcome = await self._outcome(call, opened)
                 if isinstance(outcome, NativeAnswer):
                     return outcome
-                broke = isinstance(outcome, UpstreamError)
-                refused = outcome if isinstance(outcome, Refusal) else None
-                error = outcome if isinstance(outcome, UpstreamError) else outcome.error
-                opened.capture.failed(error.message)
-                await stack.aclose()
-                raise error
+                try:  # no name of this frame may hold what is raised, which holds the frame
+                    refused, broke = (outcome, False) if isinstance(outcome, Refusal) else (None, True)
+                    told = outcome if isinstance(outcome, UpstreamError) else outcome.error
+                    opened.capture.failed(told.message)
+                    await stack.aclose()
+                    raise told
+                finally:
+                    del outcome, told
 
             def repeats(error: UpstreamError) -> bool:
                 return error.kind == "rate_limit" or (broke and call.request.get("stream") is not True)
 
             try:
                 answer = await signed.attempts().ask(send, repeats)
-            except UpstreamError:
-                if refused is None:
+            except UpstreamError as error:
+                if refused is None or error is not refused.error:
                     raise
+                error.with_traceback(None)
                 answer = refused.answer()
             async with aclosing(answer.chunks):
                 yield self._marked(call, answer)

@@ -375,3 +375,15 @@ async def test_line_numbers_are_not_written_into_user_files(live: Live) -> None:
     message = await talk.turn(result(call, "     1→one\n     2→two\n\n<system-reminder>x</system-reminder>"))
     assert '"one two"' in " ".join(said(message).split()) or "one\ntwo" in said(message)
     await all_over(live)
+
+
+async def a_moment(_seconds: float) -> None:
+    await asyncio.sleep(0.1)
+
+
+@with_live(sleep=a_moment)
+async def test_the_wait_after_a_lost_run_is_told_as_that(live: Live) -> None:
+    plays(live, {"type": "end", "error": {"code": "resource_exhausted", "message": "Network Error"}})
+    assert (await asked(live)).status == 200
+    [told] = live.notes.all("request_completed")
+    assert told["retryMs"] >= 90
