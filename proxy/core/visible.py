@@ -17,13 +17,13 @@ _THOUGHTS = frozenset({THINKING.name, REDACTED_THINKING.name})
 
 
 class Visible(IntEnum):
-    """Ordered: more only adds.
+    """Ordered by what stands against asking again.
 
     NOTHING   not even the status is out
     FRAMING   the head of a stream, `message_start` and pings: no word of the model
-    BUFFERED  a part of the answer exists, and all of it is held back
-    THINKING  thoughts alone
-    CONTENT   anything else, or the end: nothing may be said in its place
+    BUFFERED  the model has said something, and all of it, the head too, is held back
+    THINKING  thoughts alone are out
+    CONTENT   anything else is out, or the end: nothing may be said in its place
     """
 
     NOTHING = 0
