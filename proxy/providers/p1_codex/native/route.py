@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
+from functools import partial
+from typing import cast
 
 from proxy.core.sse import encode_events, encode_json
 from proxy.core.upstream_failures import is_refusal
@@ -49,16 +51,15 @@ class NativeRoute:
         headers = p1_request.headers(self._services.config(), lite=shaped.lite, session=call.session)
         signed = self._signer.request(call.request_id, call.timings)
         await signed.sign_in()
-        refused: Refusal | None = None
-        broke = False
+        post = partial(signed.post, self._services.config(), headers, body.written, capture=call.capture)
+        refused, broke = cast(Refusal | None, None), False
         async with AsyncExitStack() as stack:  # in it the answer of the attempt that counts
 
             async def send(number: int) -> NativeAnswer:
                 nonlocal refused, broke
                 call.record(UpstreamStarted(number))
-                request = signed.post(self._services.config(), headers, body.written, number, capture=call.capture)
                 refused, broke = None, False
-                opened = await stack.enter_async_context(self._transport.open(request))
+                opened = await stack.enter_async_context(self._transport.open(post(number)))
                 outcome = await self._outcome(call, opened)
                 if isinstance(outcome, NativeAnswer):
                     return outcome
