@@ -51,8 +51,8 @@ def of_headers(headers: Mapping[str, str], now: float) -> RateLimitStatus | None
     for name in known:
         found = _USED.fullmatch(name)
         if found is not None and found[1] not in limits and len(limits) < MAX_LIMITS:
-            windows = (_of_position(known, f"x-{found[1]}-{position}-", now) for position in POSITIONS)
-            limits[found[1]] = tuple(window for window in windows if window is not None)
+            windows = [_of_position(known, f"x-{found[1]}-{position}-", now) for position in POSITIONS]
+            limits[found[1]] = tuple([window for window in windows if window is not None])
     active = known.get("x-codex-active-limit")
     if not limits and active is None:
         return None
@@ -161,7 +161,7 @@ def _minutes(seconds: Any) -> float | None:
 def window_of(*, used: Any, minutes: Any, resets_at: Any, resets_after: Any, now: float) -> Window | None:
     """A window out of numbers or texts; None without a share that is used. A wait is taken before a moment: it holds
     whatever this machine's clock says."""
-    share, length, moment, wait = (_amount(value) for value in (used, minutes, resets_at, resets_after))
+    share, length, moment, wait = map(_amount, (used, minutes, resets_at, resets_after))
     if share is None:
         return None
     return Window(share, None if length is None else int(length), moment if wait is None else now + wait)
