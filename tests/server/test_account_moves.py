@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Fake, Live, ask, played, until, use, watch_often, whole_message
+from harness import Fake, Live, ask, kinds, played, texts, until, use, watch_often, whole_message
 from openai_live import CHAT, RESPONSES, body_for
 
 from proxy.config import Config
@@ -156,3 +156,15 @@ async def test_the_input_of_a_whole_answer_is_estimated_once(tmp_path: Path) -> 
     async with Sandbox() as sandbox, Live(sandbox, tmp_path, on_spent="next") as live:
         await two_fakes(live, [START], SPENT)
         assert (await live.post(ask())).status == 200 and live.watcher.names.count("InputEstimated") == 1
+
+
+@pytest.mark.parametrize("order", [[START, PING], [PING, START]], ids=["start first", "ping first"])
+async def test_a_ping_beside_the_beginning_is_no_head(tmp_path: Path, order: list[Any]) -> None:
+    declared: dict[str, Any] = {"fallback": (("gpt-5.5", ("kimi-k3",)),), "on_spent": "next"}
+    async with Sandbox() as sandbox, Live(sandbox, tmp_path, **declared) as live:
+        busy = UpstreamError("x", kind="overloaded", provider="p1")
+        await two_fakes(live, order, SPENT, then=[order, busy])
+        use(live, Fake("p2", played([*order, *whole_message("kimi-k3", "third")[1:]])))
+        answer = await live.post(ask(stream=True))
+        assert "x-model-proxy-fallback" in answer.headers and kinds(answer.events).count("message_start") == 1
+        assert texts(answer.events) == "third"

@@ -240,11 +240,11 @@ class Ledger:
         self.tell(ProviderSelected(after.key, after.model, effort))
         self.notice("warn", f"{before.key} is spent; {after.key} serves instead of it")
 
-    def falls_back(self, before: str, instead: str, stands_in: str, error: ProxyError) -> None:
+    def falls_back(self, before: str, instead: str, stands_in: str, error: ProxyError, reason: str) -> None:
         """Another model answers from the body on, as if the client had named it."""
         if not self._earlier:
             self._first = self.serving, self.label, self.model
-        self.note("warn", "fallback", before=before, instead=instead, reason=error.message)
+        self.note("warn", "fallback", before=before, instead=instead, reason=reason)
         self.tell(FellBack(before, instead, error.kind))
         self.notice("warn", f"{before} could not serve ({error.kind}); {instead} serves instead of it")
         self.capture.ended("failed", error.status, error.message)
@@ -270,15 +270,6 @@ class Ledger:
         cached = told_count(usage.get(_CACHED))
         cached = cached if self.cache is None else self.cache.used(total, cached)
         self.tell(UsageUpdated(total, told_count(usage.get("output_tokens")), cached))
-
-    def begins(self, response: web.StreamResponse) -> None:
-        """This is the answer: the head is about to go out."""
-        self.response = response
-
-    def begun(self) -> None:
-        """The head is out."""
-        if self.response is not None:
-            self.note("info", "response_started", status=self.response.status)
 
     def replied(self, response: web.Response) -> None:
         """An answer is sent whole."""

@@ -127,6 +127,8 @@ def _after(
     request = ledger.inquiry.request
     if is_loss(error, request):
         return answer, error
+    if isinstance(error, ProxyError) and error.kind == "stopping":  # no failure of any candidate
+        return answer, error
     known = as_proxy_error(error)
     if known is None:  # a request that the second model cannot take is no fault of the caller, who asked for the first
         if ledger.response is None and not (candidates.others or candidates.failures):
@@ -161,7 +163,7 @@ def _next_model(ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates,
     known = explained(ledger.inquiry.state, error, ledger.account, model)
     note_refusal(ledger, error)
     instead = candidates.next_model(known if candidates.failures else error)
-    ledger.falls_back(model, instead, candidates.stands_in, known)
+    ledger.falls_back(model, instead, candidates.stands_in, error, known.message)
     ticket.leave(PROVIDER)
 
 

@@ -86,19 +86,17 @@ class EventWriter:
 
     def _framed(self, events: list[Event]) -> list[Event]:
         """What of a batch goes out as long as nothing but framing has."""
-        if events and events[0]["type"] == "message_start":
-            if self._held or self.begun:
-                events = events[1:]
-            if not self.begun and len(events) <= 1:
-                self._held = self._held or events
-                return []
+        if self._held or self.begun:
+            events = [event for event in events if event["type"] != "message_start"]
         if self.begun:
             return events
         shown = [event for event in events if event["type"] != "ping"]  # of no use before the content
-        if not shown:
-            return []
-        held, self._held = self._held, []
-        return held + shown
+        for event in shown:
+            if event["type"] != "message_start":
+                held, self._held = self._held, []
+                return held + shown
+        self._held = self._held or shown
+        return []
 
     async def fail(self, error: ProxyError) -> None:
         """The error as the last event."""

@@ -244,3 +244,22 @@ async def test_each_model_of_one_provider_has_its_capture(tmp_path: Path) -> Non
             (SOL, 0, True),
             ("gpt-5.5", 1, True),
         ]
+
+
+@with_live(fallback=((SOL, (KIMI,)),))
+async def test_a_shutdown_is_no_failure_of_a_model(live: Live) -> None:
+    """The client is told to come again, and not that two models could not answer."""
+    asked = asyncio.Event()
+
+    async def waits(_call: Any) -> AsyncGenerator[list[Any], None]:
+        asked.set()
+        await asyncio.sleep(60)
+        yield []
+
+    use(live, Fake("p1", played(UpstreamError("busy", kind="overloaded", provider="p1"))))
+    use(live, Fake("p2", waits))
+    running = asyncio.create_task(live.post(body_for(SOL)))
+    await asked.wait()
+    await live.app[STATE].running.drain(0.0)
+    answer = await running
+    assert answer.status == 503 and answer.error["message"].startswith("the proxy is stopped")
