@@ -96,7 +96,7 @@ class Attempts:
         return self._next(decision)
 
     def after_nothing(self, visible: Visible, *, after_tool_result: bool) -> float | None:
-        """The same for an answer without content."""
+        """Seconds until an answer without content is asked for again, None when it is not."""
         chance = self._services.random()
         decision = decide_empty(
             attempt=self._empty, visible=visible, after_tool_result=after_tool_result, chance=chance

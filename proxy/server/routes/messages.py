@@ -19,13 +19,14 @@ from proxy.core.routing import Route, is_auto_review, normalise_model
 from proxy.core.tools.hosted import dated, refusal, without_missing
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted, SessionFound
-from proxy.providers.contract import Call, Target
+from proxy.providers.contract import Target
 from proxy.server.request.admission import AdmissionTicket
 from proxy.server.request.cache_watch import Asked, owner_by
 from proxy.server.request.candidates import Candidate, Candidates
 from proxy.server.request.ledger import Ledger
 from proxy.server.serving.judge import judging
 from proxy.server.serving.prepare import (
+    call_for,
     capped,
     choose,
     find_project,
@@ -70,7 +71,7 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
             ledger.tell(CompactionStarted())
         _note_effort(ledger, asked, target)
         owner = None if candidate.auto_review else owner_of(ledger.inquiry.values)
-        call = _call(ledger, candidate, request, target, session, owner)
+        call = call_for(ledger, candidate, request, target, session, owner=owner)
         whose = None if candidate.auto_review else owner or compared
         ledger.compares(Asked(whose, candidate.provider, target, request, ledger.size, summary))
         ingress = Ingress(dict(request), stream=bool(request.get("stream")))
@@ -89,7 +90,7 @@ async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
     request = with_true_pictures(ledger, _without_missing(ledger, candidate, body, target))
     ledger.selected(candidate, target, session, converted=None if request is body else request)
     _note_effort(ledger, body, target)
-    call = _call(ledger, candidate, request, target, session, None)
+    call = call_for(ledger, candidate, request, target, session)
     return await send_json(ledger, {"input_tokens": await candidate.provider.count_tokens(call)})
 
 
@@ -110,32 +111,6 @@ async def _read(ledger: Ledger, ticket: AdmissionTicket) -> tuple[dict[str, Any]
     if body.get("model") is None:
         raise unknown_model(ledger, 'Missing "model" in request body.')
     return body, session, owner
-
-
-def _call(
-    ledger: Ledger,
-    candidate: Candidate,
-    request: Mapping[str, Any],
-    target: Target,
-    session: str | None,
-    owner: Owner | None,
-) -> Call:
-    inquiry = ledger.inquiry
-    return Call(
-        request=request,
-        model=candidate.model,
-        target=target,
-        request_id=inquiry.id,
-        session=session,
-        owner=owner,
-        auto_review=candidate.auto_review,
-        recorder=inquiry.state.monitor,
-        capture=ledger.capture,
-        timings=inquiry.timings,
-        size=ledger.size,
-        own_id=inquiry.own_session,
-        told=candidate.shown_name,
-    )
 
 
 def _without_missing(

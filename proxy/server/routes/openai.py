@@ -24,7 +24,7 @@ from proxy.server.request.admission import AdmissionTicket
 from proxy.server.request.cache_watch import Asked, owner_by
 from proxy.server.request.candidates import Candidate, Candidates
 from proxy.server.request.ledger import Ledger
-from proxy.server.serving.prepare import by_size, capped, choose, find_project, read_json, with_true_pictures
+from proxy.server.serving.prepare import by_size, call_for, capped, choose, find_project, read_json, with_true_pictures
 from proxy.server.serving.relay import RelayedAnswer
 from proxy.server.serving.serve import Answer, Prepare, run, serve
 from proxy.server.serving.stream import answer_to
@@ -144,23 +144,9 @@ async def _passed_on(ledger: Ledger, asked: OpenAiBody, candidate: Candidate) ->
 
 def _call(ledger: Ledger, asked: OpenAiBody, candidate: Candidate, request: Mapping[str, Any], target: Target) -> Call:
     """A request that is right and will be served. It leaves no conversation state behind."""
-    inquiry = ledger.inquiry
     ledger.selected(candidate, target, asked.session, converted=None if request is asked.members else request)
-    return Call(
-        request=request,
-        model=candidate.model,
-        target=target,
-        request_id=inquiry.id,
-        session=asked.session,
-        cache_hint=asked.cache_hint,
-        converted=True,
-        recorder=inquiry.state.monitor,
-        capture=ledger.capture,
-        timings=inquiry.timings,
-        size=ledger.size,
-        own_id=inquiry.own_session,
-        told=candidate.shown_name,
-    )
+    session, hint = asked.session, asked.cache_hint
+    return call_for(ledger, candidate, request, target, session, cache_hint=hint, converted=True)
 
 
 def carries_state(body: Mapping[str, Any]) -> bool:

@@ -12,13 +12,13 @@ from proxy.config import Config
 from proxy.core.bodies.decode import decode_body, decode_large_body
 from proxy.core.content import PictureCheck
 from proxy.core.effort import is_side
-from proxy.core.identity import agents_of
+from proxy.core.identity import Owner, agents_of
 from proxy.core.invalid import cut
 from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route, without_claude
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import ModelResolved, ProjectResolved
 from proxy.observe.project import find_working_directory, project_name
-from proxy.providers.contract import LARGE_BYTES
+from proxy.providers.contract import LARGE_BYTES, Call, Target
 from proxy.server.request.accounts import Accounts
 from proxy.server.request.admission import AdmissionTicket
 from proxy.server.request.candidates import Candidate, Candidates
@@ -184,6 +184,38 @@ def capped(
     if result is not body:
         ledger.note("info", "effort_replaced", sent=config.side_effort, reason="side request")
     return result
+
+
+def call_for(
+    ledger: Ledger,
+    candidate: Candidate,
+    request: Mapping[str, Any],
+    target: Target,
+    session: str | None,
+    *,
+    owner: Owner | None = None,
+    cache_hint: str | None = None,
+    converted: bool = False,
+) -> Call:
+    """The call that a candidate is asked with, see `Call` for what the arguments mean."""
+    inquiry = ledger.inquiry
+    return Call(
+        request=request,
+        model=candidate.model,
+        target=target,
+        request_id=inquiry.id,
+        session=session,
+        owner=owner,
+        auto_review=candidate.auto_review,
+        cache_hint=cache_hint,
+        converted=converted,
+        recorder=inquiry.state.monitor,
+        capture=ledger.capture,
+        timings=inquiry.timings,
+        size=ledger.size,
+        own_id=inquiry.own_session,
+        told=candidate.shown_name,
+    )
 
 
 def with_true_pictures(ledger: Ledger, request: Mapping[str, Any]) -> Mapping[str, Any]:
