@@ -25,9 +25,10 @@ def is_compaction(request: Mapping[str, Any]) -> bool:
     if SYSTEM_MARKER in system_text(request.get("system")):
         return True
     # behind it the client may tell of the system, or of another effort
-    said = (message for message in reversed(request.get("messages") or ()) if message["role"] != "system")
-    newest = next(said, None)
-    return newest is not None and newest["role"] == "user" and any(map(_asks_for_summary, texts_of(newest["content"])))
+    for message in reversed(request.get("messages") or ()):
+        if message["role"] != "system":
+            return message["role"] == "user" and any(map(_asks_for_summary, texts_of(message["content"])))
+    return False
 
 
 def _asks_for_summary(text: str) -> bool:

@@ -53,9 +53,11 @@ def owner_of(headers: Mapping[str, Sequence[str]]) -> Owner | None:
     Owner(session='s', agent='a')
     """
     session, session_ok = _single(headers, SESSION_HEADERS)
+    if session is None:
+        return None
     agent, agent_ok = _single(headers, AGENT_HEADERS)
     parent, parent_ok = _single(headers, PARENT_HEADERS)
-    if session is None or not (session_ok and agent_ok and parent_ok):
+    if not (session_ok and agent_ok and parent_ok):
         return None
     if agent is None and parent is not None:
         return None
@@ -69,19 +71,19 @@ def agents_of(headers: Mapping[str, Sequence[str]]) -> tuple[str | None, str | N
     ('b', 'a')
     """
     agent, agent_ok = _single(headers, AGENT_HEADERS)
-    parent, parent_ok = _single(headers, PARENT_HEADERS)
     if agent is None or not agent_ok:
         return None, None
+    parent, parent_ok = _single(headers, PARENT_HEADERS)
     return agent, parent if parent_ok else None
 
 
-def session_of(headers: Mapping[str, Sequence[str]], request: Mapping[str, Any]) -> str | None:
-    """The session id for caches, affinity and display: the header as sent, else the one in `metadata.user_id`."""
+def session_of(headers: Mapping[str, Sequence[str]]) -> str | None:
+    """The session id for caches, affinity and display: the header as sent."""
     for name in SESSION_HEADERS:
         for value in headers.get(name, ()):
             if value:
                 return value
-    return session_in_metadata(request.get("metadata"))
+    return None
 
 
 def fits_header(value: str) -> bool:
@@ -90,7 +92,7 @@ def fits_header(value: str) -> bool:
 
 
 def session_in_metadata(metadata: Any) -> str | None:
-    """Claude Code repeats the session there: as JSON text, in older versions as `user_…_session_<id>`."""
+    """The session that Claude Code repeats in the body: as JSON text, in older versions as `user_…_session_<id>`."""
     user_id = metadata.get("user_id") if isinstance(metadata, Mapping) else None
     if not isinstance(user_id, str) or len(user_id) > 4 * MAX_ID_BYTES:
         return None

@@ -100,7 +100,9 @@ def _joined(out: list[Event], pieces: list[str], member: str) -> None:
 _MERGED = {delta.name: delta.carries for delta in DELTAS.values() if delta.how in (How.APPEND, How.PARSE)}
 
 
-#: The words by which the SDKs know that a server has no message threads.
+#: The words by which the SDKs know that a server has no message threads. They send only the newest message of a thread
+#: that was created; refused with these, also at the creation, they repeat the request with the full history.
+_THREADS = "capability_rejected: beta_header:message-threads-2026-08-12"
 _NO_THREADS = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
 
 
@@ -125,7 +127,8 @@ def check_request(body: Mapping[str, Any]) -> None:
         if "content" not in message:
             raise InvalidRequest(f"Invalid JSON: `messages[{index}].content` is missing", param=f"messages[{index}]")
     _check_names(body.get("tools"))
-    _check_thread(body.get("thread"))
+    if body.get("thread") is not None:
+        raise InvalidRequest(_THREADS, param="thread", details=_NO_THREADS)
 
 
 def _check_names(tools: Any) -> None:
@@ -146,16 +149,6 @@ def _check_member(body: Mapping[str, Any], name: str, accepts: Any, what: str) -
         raise InvalidRequest(f"Invalid JSON: `{name}` must be {what}", param=name)
     if name == "model" and name in body and value is None:
         raise InvalidRequest("Invalid JSON: `model` must be a string", param=name)
-
-
-def _check_thread(thread: Any) -> None:
-    """Clients with message threads (the tool runners of the SDKs) send only the newest message of a thread that was
-    created, and expect us to know the rest. Refused with these details, also at the creation, they repeat the request
-    with the full history and go on so."""
-    if thread is not None:
-        raise InvalidRequest(
-            "capability_rejected: beta_header:message-threads-2026-08-12", param="thread", details=_NO_THREADS
-        )
 
 
 @dataclass(slots=True)
@@ -247,7 +240,8 @@ class MessageStream:
         self._out.append({"type": "message_start", "message": message})
 
     def ping(self) -> None:
-        self.start()
+        if not self.started:
+            self.start()
         if not self._out or self._out[-1] is not PING:
             self._out.append(PING)
 
@@ -298,9 +292,9 @@ class MessageStream:
             self._advance()
 
     @property
-    def open_keys(self) -> list[Key]:
-        """Blocks not closed yet, in order."""
-        return [key for key, block in self._blocks.items() if not block.closed]
+    def in_block(self) -> bool:
+        """Whether a block is open or held: the first of those that wait always is."""
+        return bool(self._blocks)
 
     def _advance(self) -> None:
         """Lets the first block out, and those behind it as far as the earlier ones are closed."""
@@ -330,7 +324,8 @@ class MessageStream:
     def finish(self, stop_reason: str, usage: Usage, *, stop_sequence: str | None = None) -> None:
         """The end of an answer. All blocks must be closed, but for a call that the token limit cut: it is never closed
         in the hub, and what is behind it never comes out."""
-        self.start()
+        if not self.started:
+            self.start()
         self.finished, self.visible = True, Visible.CONTENT
         delta = {"stop_reason": stop_reason, "stop_sequence": stop_sequence}
         self._out.append({"type": "message_delta", "delta": delta, "usage": usage})

@@ -12,6 +12,11 @@ from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.step_budget import ToolSteps
 from proxy.core.upstream_failures import UNEXPLAINED
 
+#: What transports put in the place of events, for every reducer: the word that a stream is whole, and the end of a body
+#: without it, after which only the reducer knows whether anything is missing.
+DONE: dict[str, Any] = {"done": True}
+EOF: dict[str, Any] = {"done": False}
+
 
 class BadAnswer(ValueError):
     """The upstream sent something that cannot be passed on honestly."""

@@ -111,14 +111,13 @@ def responses_failure(
         kind = "error"
     if not isinstance(kind, str) or kind == "codex.rate_limits":
         return None
-    if kind not in ENDS and "error" not in event and "response" not in event:  # as nearly all
-        return None
     response = event.get("response")
     response = response if isinstance(response, dict) else {}
-    error = error_object(event)
-    error = error_object(response) if error is None else error
+    error = error_object(event) if event.get("error") is not None else None
+    if error is None and response.get("error") is not None:
+        error = error_object(response)
     if error is None:
-        reason = incomplete_reason(event)
+        reason = incomplete_reason(event) if kind in ENDS else None
         if reason is not None and incomplete_stop(reason, rules) is None:
             return Failure("transient", 503, f"Incomplete response returned, reason: {reason}")
         if ENDS.get(kind) != FAILED and response.get("status") != "failed":

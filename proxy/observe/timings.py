@@ -113,7 +113,11 @@ class Timings:
     @property
     def spans(self) -> dict[str, float]:
         """Those that are over, name -> milliseconds, in the order of SPANS."""
-        return {span: round(self._spans[span] * 1000, 3) for span in SPANS if span in self._spans}
+        spans: dict[str, float] = {}
+        for span in SPANS:
+            if span in self._spans:
+                spans[span] = round(self._spans[span] * 1000, 3)
+        return spans
 
     def header(self) -> str:
         """The value of `Server-Timing`: what is known by now, and the time until now.
@@ -121,8 +125,10 @@ class Timings:
         >>> Timings(lambda: 0.0).header()
         'total;dur=0.0'
         """
-        known = [*self.spans.items(), ("total", self.total)]
-        return ", ".join([f"{name.replace('_', '-')};dur={ms:.1f}" for name, ms in known])
+        said = ""
+        for name, ms in self.spans.items():
+            said += f"{name.replace('_', '-')};dur={ms:.1f}, "
+        return f"{said}total;dur={self.total:.1f}"
 
     def _mark(self, span: str, then: str) -> None:
         """The time since the last mark belongs to this span; `then` is the one that begins."""

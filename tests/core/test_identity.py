@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from samples import rows
 
 from core.strategies import json_values
-from proxy.core.identity import MAX_ID_BYTES, Owner, owner_of, session_of
+from proxy.core.identity import MAX_ID_BYTES, Owner, owner_of, session_in_metadata, session_of
 
 S, A, P = "x-claude-code-session-id", "x-claude-code-agent-id", "x-claude-code-parent-agent-id"
 
@@ -46,7 +46,7 @@ def test_one_bad_header_spoils_the_identity(headers: dict[str, list[str]], expec
 def test_agents_of_a_session_are_apart_but_share_it() -> None:
     main, agent = {S: ["S"]}, {S: ["S"], A: ["a1"]}
     assert owner_of(main) != owner_of(agent)
-    assert session_of(main, {}) == session_of(agent, {}) == "S"
+    assert session_of(main) == session_of(agent) == "S"
 
 
 @rows(
@@ -69,20 +69,19 @@ def test_agents_of_a_session_are_apart_but_share_it() -> None:
     ],
 )
 def test_the_session_may_stand_in_the_metadata(user_id: Any, expected: str | None) -> None:
-    assert session_of({}, {"metadata": {"user_id": user_id}}) == expected
+    assert session_in_metadata({"user_id": user_id}) == expected
 
 
-def test_the_header_comes_first_and_as_it_was_sent() -> None:
-    request = {"metadata": {"user_id": "user_0_session_M"}}
-    assert session_of({S: [" S "]}, request) == " S "
-    assert session_of({S: [""]}, request) == "M"
-    assert session_of({S: ["a", "b"]}, request) == "a"
+def test_the_header_is_taken_as_it_was_sent() -> None:
+    assert session_of({S: [" S "]}) == " S "
+    assert session_of({S: [""]}) is session_of({}) is None
+    assert session_of({S: ["a", "b"]}) == "a"
 
 
 @given(json_values)
 def test_any_metadata_is_survived(metadata: Any) -> None:
-    session_of({}, {"metadata": metadata})
-    session_of({}, {"metadata": {"user_id": metadata}})
+    session_in_metadata(metadata)
+    session_in_metadata({"user_id": metadata})
 
 
 @given(st.dictionaries(st.sampled_from([S, A, P]), st.lists(st.text(max_size=5), max_size=2)))

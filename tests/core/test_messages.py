@@ -121,12 +121,20 @@ def test_a_key_is_free_again_once_its_block_is_out() -> None:
         made.open("a", TEXT)
 
 
-def test_open_keys_are_in_order() -> None:
+def open_keys(made: MessageStream) -> list[object]:
+    return [key for key, block in made._blocks.items() if not block.closed]
+
+
+def test_a_stream_is_in_a_block_until_all_are_closed() -> None:
     made = stream()
     for key in "cab":
         made.open(key, TEXT)
     made.close("a")
-    assert made.open_keys == ["c", "b"]
+    assert open_keys(made) == ["c", "b"]
+    made.close("c")
+    assert made.in_block
+    made.close("b")
+    assert not made.in_block
 
 
 @pytest.mark.parametrize("waiting", [text("12345"), cited({"url": "12345"})])
@@ -157,11 +165,11 @@ def test_any_use_gives_a_legal_stream(steps: list[tuple[str, int]]) -> None:
         elif verb == "fill" and key in held:
             made.fill(key, TEXT)
             held.discard(key)
-        elif verb in ("delta", "close") and key not in held and key in made.open_keys:
+        elif verb in ("delta", "close") and key not in held and key in open_keys(made):
             made.delta(key, text("x")) if verb == "delta" else made.close(key)
     for key in sorted(held):
         made.fill(key, TEXT)
-    for key in made.open_keys:
+    for key in open_keys(made):
         made.close(key)
     made.finish("end_turn", usage_of(1, 1))
     check_message_stream(made.take())

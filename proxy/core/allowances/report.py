@@ -170,7 +170,7 @@ def without_noted(known: Allowance, family: str) -> Allowance:
 
 def has_noted(known: Allowance) -> bool:
     """Whether a refusal told of a window."""
-    return any(window.title == NOTED for window in known.windows)
+    return NOTED in [window.title for window in known.windows]
 
 
 def _others(known: Allowance, family: str) -> tuple[AllowanceWindow, ...]:

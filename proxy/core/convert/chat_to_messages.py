@@ -22,7 +22,7 @@ from proxy.core.blocks import (
 )
 from proxy.core.convert.chat_calls import ToolCall, ToolCallFragment, ToolCalls, fragments_of
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
-from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
+from proxy.core.reducer import DONE, EOF, AnswerPolicy, BadAnswer, CutAnswer
 from proxy.core.tokens.usage import Usage, count, detail, told_count, usage_of, with_thinking
 from proxy.core.tools.calls import ArgumentStream, are_readable
 
@@ -88,7 +88,12 @@ class ChatToMessages:
     # -- entry points
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Event]:
-        """The Messages events of one chunk. Raises BadAnswer, also for a chunk that is an error."""
+        """Returns the Messages events of one chunk, or of the end of the stream: after a finish reason nothing is
+        missing. Raises BadAnswer, also for a chunk that is an error."""
+        if chunk is DONE:
+            return self.end(done=True)
+        if chunk is EOF:
+            return self.end(done=False) if self.has_reason else []
         if not self.finished:
             if chunk.get("error") and (error := chunk_error(chunk)):
                 raise BadAnswer(error)

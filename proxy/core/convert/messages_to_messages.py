@@ -26,7 +26,7 @@ from proxy.core.convert.chat_to_messages import STOP_REASONS
 from proxy.core.convert.history.messages import Block, MessagesHistory, mark_last, plainly_marked
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import AnswerPolicy, BadAnswer
+from proxy.core.reducer import DONE, EOF, AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.tokens.usage import count, thinking_tokens, usage_of, with_thinking
 from proxy.core.tools.calls import are_readable, function_of, offered_tools, short_name
@@ -191,7 +191,10 @@ class MessagesToMessages:
         self.incomplete = False
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
-        """The Messages events that this upstream event causes. Raises BadAnswer."""
+        """Returns the Messages events that an upstream event causes, or another end of the stream than its own. Raises
+        BadAnswer."""
+        if event is EOF or event is DONE:
+            return self.end()
         handler = self._HANDLERS.get(str(event.get("type")))
         if handler is not None and not self.finished:
             try:

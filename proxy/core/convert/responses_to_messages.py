@@ -17,7 +17,7 @@ from proxy.core.convert.responses.reasoning import ReasoningItems, thought_parts
 from proxy.core.convert.responses.searches import SEARCH_BEGAN, HostedSearches, search_of
 from proxy.core.convert.responses.texts import TextBlocks
 from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
+from proxy.core.reducer import EOF, AnswerPolicy, BadAnswer, CutAnswer
 from proxy.core.responses_events import UNREADABLE, incomplete_reason, incomplete_stop, responses_usage, told_usage
 
 
@@ -47,7 +47,10 @@ class ResponsesToMessages:
     # -- entry points
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
-        """The Messages events that this upstream event causes. Raises BadAnswer."""
+        """Returns the Messages events that an upstream event causes, or the early end of the stream. Raises
+        BadAnswer."""
+        if event is EOF:
+            return self.cut()
         kind = event.get("type")
         handler = self._HANDLERS.get(kind) if isinstance(kind, str) else None
         if handler is not None and not self.finished:
@@ -79,8 +82,7 @@ class ResponsesToMessages:
 
     def _control(self, _event: Mapping[str, Any]) -> None:
         # Inside a block nothing is said: silence is measured by the writer, and old clients do not count pings.
-        self._stream.start()
-        if not self._stream.open_keys:
+        if not self._stream.in_block:
             self._stream.ping()
 
     def _missed(self, _event: Mapping[str, Any]) -> None:
@@ -425,4 +427,4 @@ def _item(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    return [member for member in value if isinstance(member, Mapping)] if isinstance(value, list) else []
+    return [member for member in value if isinstance(member, Mapping)] if value and isinstance(value, list) else []

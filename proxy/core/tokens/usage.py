@@ -34,12 +34,12 @@ MAX_COUNT = 2**53 - 1
 
 def told_count(value: Any) -> int | None:
     """A token count of an upstream, None for what is no such."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None
+    return value if type(value) is int and 0 <= value <= MAX_COUNT else None
 
 
 def count(value: Any) -> int:
-    """The same, 0 for what is no such."""
-    return told_count(value) or 0
+    """A token count of an upstream, 0 for what is no such."""
+    return value if type(value) is int and 0 <= value <= MAX_COUNT else 0
 
 
 def with_thinking(usage: Usage, thought: int | None) -> Usage:

@@ -22,12 +22,13 @@ class SessionTable:
 
     def of(self, name: str | None, wall: float) -> TrackedSession:
         """Made where it is not known. `wall`: epoch seconds."""
-        key = short(name)
+        key = name and short(name)
         session = self._all.get(key)
         if session is None:
             session = self._all[key] = TrackedSession(wall, id=key)
             self._idle[key] = None
-            self._forget()
+            if len(self._all) > MAX_SESSIONS:
+                self._forget()
         return session
 
     def busy(self, session: TrackedSession) -> None:
@@ -43,7 +44,8 @@ class SessionTable:
             return
         self._idle[session.id] = None
         self._idle.move_to_end(session.id)
-        self._forget()
+        if len(self._all) > MAX_SESSIONS:
+            self._forget()
 
     def known(self) -> list[TrackedSession]:
         """By the text of their ids, so that rows stay where they are."""
@@ -58,12 +60,13 @@ class SessionTable:
 
 def agent_of(session: TrackedSession, name: str | None, parent: str | None, wall: float) -> TrackedAgent:
     """An agent of a session, made where it is not known; None is the main conversation."""
-    key = short(name)
+    key = name and short(name)
     agent = session.agents.get(key)
     if agent is None:
         _forget_agents(session)
         agent = session.agents[key] = TrackedAgent(wall)
-    agent.parent = agent.parent or short(parent)
+    if parent and not agent.parent:
+        agent.parent = short(parent)
     return agent
 
 

@@ -44,7 +44,7 @@ from proxy.observe.monitor.sessions import SessionTable, agent_of
 from proxy.observe.monitor.snapshot import UNRATED, AllowanceRow, CacheView, Notice, RequestRow, Series, Snapshot
 from proxy.observe.monitor.steps import HOUR, STEP_S, Steps, step_at
 from proxy.observe.monitor.texts import one_line, short
-from proxy.observe.monitor.tracked import Live, TrackedRequest, added, gain, most, rated, session_row
+from proxy.observe.monitor.tracked import NONE, Live, TrackedRequest, added, raised, rated, session_row
 
 #: Requests that are over and still shown; those under way that are known, of which the admission lets far fewer in.
 MAX_RECENT, MAX_ACTIVE = 200, 10_000
@@ -252,11 +252,13 @@ class MonitorState:
             totals.failures += failed
             totals.last_seen = wall
             totals.status = status
-            totals.throughput = added(totals.throughput, request.counted)
+            if request.counted is not NONE:
+                totals.throughput = added(totals.throughput, request.counted)
         self._sessions.left(request.session)
         step = step_at(now)
         self._requests.add(step, 1)
-        self._failures.add(step, int(failed))
+        if failed:
+            self._failures.add(step, 1)
         if len(self._recent) > MAX_RECENT:
             del self._known[self._recent.pop().id]
         self._tell_finished(request.as_row(now) if self._listeners else None)
@@ -344,12 +346,9 @@ class MonitorState:
     def _used(self, request: TrackedRequest, event: UsageUpdated) -> None:
         """Counts of a request never go down, and what they go up by is added to the totals: these outlive everything
         that is shown of the request."""
-        read = gain(request.input_tokens, event.input_tokens)
-        written = gain(request.output_tokens, event.output_tokens)
-        cached = gain(request.cached_tokens, event.cached_tokens)
-        request.input_tokens = most(request.input_tokens, event.input_tokens)
-        request.output_tokens = most(request.output_tokens, event.output_tokens)
-        request.cached_tokens = most(request.cached_tokens, event.cached_tokens)
+        request.input_tokens, read = raised(request.input_tokens, event.input_tokens)
+        request.output_tokens, written = raised(request.output_tokens, event.output_tokens)
+        request.cached_tokens, cached = raised(request.cached_tokens, event.cached_tokens)
         for totals in (request.session, request.agent):
             totals.input_tokens += read
             totals.output_tokens += written

@@ -17,7 +17,7 @@ from proxy.observe.monitor.snapshot import (
 )
 from proxy.observe.monitor.steps import TREND, Steps
 
-_NONE = Throughput()
+NONE = Throughput()
 _UNSEEN = CacheView()
 
 
@@ -38,18 +38,21 @@ class Totals:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    throughput: Throughput = _NONE
+    throughput: Throughput = NONE
     cache: CacheView = _UNSEEN
 
     def count(self, request: TrackedRequest, sign: int = 1) -> None:
         """Adds all that a request counts, or takes it away again."""
-        self.active += sign * (not request.over)
         self.requests += sign
-        self.failures += sign * request.failed
+        if request.over:
+            self.failures += sign * request.failed
+        else:
+            self.active += sign
         self.input_tokens += sign * (request.input_tokens or 0)
         self.output_tokens += sign * (request.output_tokens or 0)
         self.cached_tokens += sign * (request.cached_tokens or 0)
-        self.throughput = added(self.throughput, request.counted, sign)
+        if request.counted is not NONE:
+            self.throughput = added(self.throughput, request.counted, sign)
 
 
 @dataclass(slots=True, eq=False)
@@ -67,13 +70,6 @@ class TrackedSession(Totals):
     history: Steps = field(default_factory=lambda: Steps(TREND))
     row: SessionRow | None = None
     row_step: int = 0
-
-
-#: What a row of a request has as the store has it.
-_AS_TOLD = (
-    *("estimate", "timings", "cache", "judge", "judge_input_tokens", "judge_output_tokens"),
-    *("client_id", "caller", "fallback", "capture"),
-)
 
 
 @dataclass(slots=True, eq=False)
@@ -126,7 +122,7 @@ class TrackedRequest:
     judge_output_tokens: int = 0
     upstreams_id: str | None = None
     capture: str = ""
-    counted: Throughput = _NONE
+    counted: Throughput = NONE
     row: RequestRow | None = None
 
     @property
@@ -137,7 +133,7 @@ class TrackedRequest:
     @property
     def throughput(self) -> Throughput:
         if self.endpoint in UNRATED:
-            return _NONE
+            return NONE
         seconds = 0.0 if self.mono_first is None else self.mono_newest - self.mono_first
         seconds = seconds if seconds >= SHORTEST_S else 0.0
         return Throughput(max((self.output_tokens or 0) - self.baseline, 0), seconds, self.bytes, self.chunks)
@@ -171,28 +167,36 @@ class TrackedRequest:
             cached_tokens=self.cached_tokens,
             throughput=self.throughput,
             upstream_id=self.upstreams_id,
-            **{name: getattr(self, name) for name in _AS_TOLD},
+            estimate=self.estimate,
+            timings=self.timings,
+            cache=self.cache,
+            judge=self.judge,
+            judge_input_tokens=self.judge_input_tokens,
+            judge_output_tokens=self.judge_output_tokens,
+            client_id=self.client_id,
+            caller=self.caller,
+            fallback=self.fallback,
+            capture=self.capture,
         )
         self.row = row if self.over else None
         return row
 
 
-def gain(known: int | None, told: int | None) -> int:
-    """What a count goes up by: it never goes down."""
-    return 0 if told is None else max(told - (known or 0), 0)
-
-
-def most(known: int | None, told: int | None) -> int | None:
-    return known if told is None else max(told, known or 0)
+def raised(known: int | None, told: int | None) -> tuple[int | None, int]:
+    """A count after another report of it, and what it went up by: it never goes down."""
+    if told is None:
+        return known, 0
+    before = known or 0
+    return max(told, before), max(told - before, 0)
 
 
 def rated(one: Throughput) -> Throughput:
     """What a session counts of a request's: nothing unless it has both tokens and a duration."""
-    return one if one.tokens and one.seconds > 0 else _NONE
+    return one if one.tokens and one.seconds > 0 else NONE
 
 
 def added(total: Throughput, one: Throughput, sign: int = 1) -> Throughput:
-    if one is _NONE:
+    if one is NONE:
         return total
     return Throughput(
         total.tokens + sign * one.tokens,
@@ -207,7 +211,7 @@ class Live:
     """What the active requests of a session, or of an agent, add to it at one moment: the newest tells its status."""
 
     status: str
-    throughput: Throughput = _NONE
+    throughput: Throughput = NONE
 
     def add(self, request: TrackedRequest) -> None:
         self.status = request.status

@@ -33,10 +33,11 @@ def names_in(config_root: Path, label: str) -> tuple[str, ...]:
     """The named accounts of a provider that have a credential, in order. Looks at the disk: accounts come and go."""
     folder = config_root / label / FOLDER
     try:
-        found = sorted(path.name for path in folder.iterdir() if is_name(path.name) and path.name != DEFAULT)
-    except OSError:
+        found = [path.name for path in folder.iterdir()]
+    except OSError:  # nearly always
         return ()
-    return tuple(name for name in found if (folder / name / label / _CREDENTIAL).exists())[:MAX_NAMED]
+    names = sorted(name for name in found if is_name(name) and name != DEFAULT)
+    return tuple(name for name in names if (folder / name / label / _CREDENTIAL).exists())[:MAX_NAMED]
 
 
 def credential_folders(config_root: Path, label: str) -> Iterator[Path]:

@@ -12,7 +12,7 @@ from proxy.config import Config
 from proxy.core.responses_events import spent_window
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
-from proxy.providers.contract import Call, Services
+from proxy.providers.contract import Call
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.catalog import LABEL
@@ -20,7 +20,7 @@ from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.signed import Signer
-from proxy.providers.p1_codex.socket.exchange import Attempt
+from proxy.providers.p1_codex.socket.exchange import Attempt, Upgrade
 from proxy.providers.p1_codex.socket.frames import SharedBody
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.socket.selection import TransportSelection
@@ -39,10 +39,6 @@ class CodexResources:
     signer: Signer
     http: Transport
     sockets: SocketManager
-
-    @property
-    def services(self) -> Services:
-        return self.signer.services
 
 
 class CodexEventNotes:
@@ -91,7 +87,7 @@ class CodexAdapter:
         self.body = SharedBody(prepared.body, large=call.large)
         self.wire = ResponsesWire(
             call,
-            resources.services,
+            resources.signer.services,
             PROFILE,
             self.body,
             offsets=prepared.options.offsets,
@@ -115,15 +111,16 @@ class CodexAdapter:
         return self._transport.stream(
             Attempt(
                 post=lambda: self._signed.post(
-                    self._config, headers, self.body.written, number, capture=self._call.capture
+                    self._codex, headers, self.body.written, number, capture=self._call.capture
                 ),
-                url=self._signed.url(self._codex.base_url),
-                headers=p1_request.upgrade_headers(self._signed.headers(headers)),
+                upgrade=lambda: Upgrade(
+                    self._signed.url(self._codex.base_url), p1_request.upgrade_headers(self._signed.headers(headers))
+                ),
                 frame=self._frame,
                 request_id=self._call.request_id,
                 number=number,
                 renewed=self._signed.credential.renewed,
-                log=self._resources.services.log,
+                log=self._resources.signer.services.log,
                 capture=self._call.capture,
                 timings=self._call.timings,
             )
@@ -137,7 +134,7 @@ class CodexAdapter:
     def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
         """A stream that was cut after an event about a spent limit, and nothing else, was refused."""
         spent = self._notes.spent
-        if error.kind != "transport" or self._notes.responded or spent is None:
+        if error.kind != "transport" or spent is None or self._notes.responded or visible > Visible.BUFFERED:
             return error
         message = "The usage limit has been reached"
         return UpstreamError(message, kind="usage_limit", retry_after=spent, provider=LABEL)

@@ -112,7 +112,7 @@ class CodexProvider:
         return self._noted(p1_request.resolve(model, request, self._services.config(), auto_review=auto_review))
 
     def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
-        target = p1_request.final_model(model, self._services.config())[0]
+        target = p1_request.final_model(model, self._settings)[0]
         return chat_request(body, lite=model_for(target, self._settings.models).lite)
 
     def lenient_body(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -207,13 +207,14 @@ class CodexProvider:
     async def _ask(self, call: Call, config: Config, body: bytes, owner: str) -> dict[str, Any]:
         """The answer of the search service: one refresh after a 401, the usual retries for what passes."""
         headers = p1_request.search_headers(config, owner)
-        url = p1_request.search_url(config.section(CodexSettings).base_url)
+        codex = config.section(CodexSettings)
+        url = p1_request.search_url(codex.base_url)
         signed = self._signer.request(call.request_id, call.timings)
 
         async def send(number: int) -> dict[str, Any]:
             call.record(UpstreamStarted(number))
             await signed.locate()
-            return await self._transport.json(signed.post(config, headers, body, number, url=url, capture=call.capture))
+            return await self._transport.json(signed.post(codex, headers, body, number, url=url, capture=call.capture))
 
         await signed.credential.get()
         try:

@@ -32,16 +32,16 @@ ACCOUNT_HEADER = "chatgpt-account-id"
 
 def resolve(model: str, request: Mapping[str, Any], config: Config, *, auto_review: bool) -> Target:
     """The upstream model, tier and effort behind a requested name."""
-    final, fast = final_model(model, config, forced=not auto_review)
-    return Target(final, _tier(request, config, fast=fast), effort_of(request, config))
+    codex = config.section(CodexSettings)
+    final, fast = final_model(model, codex, forced=not auto_review)
+    return Target(final, _tier(request, codex.service_tier, fast=fast), effort_of(request, config))
 
 
-def final_model(model: str, config: Config, *, forced: bool = True) -> tuple[str, bool]:
+def final_model(model: str, codex: CodexSettings, *, forced: bool = True) -> tuple[str, bool]:
     """The upstream model behind a requested name, and whether the fast tier was asked for.
 
     forced  whether a model of the settings replaces the requested one
     """
-    codex = config.section(CodexSettings)
     final, fast = _upstream_model(model, codex)
     if codex.model and forced:
         final, forced_fast = _upstream_model(codex.model, codex)
@@ -64,10 +64,9 @@ def native_target(model: str, body: Mapping[str, Any], config: Config) -> Target
     return Target(final, "priority" if fast else None, effort if isinstance(effort, str) else None)
 
 
-def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | None:
-    tier = config.section(CodexSettings).service_tier
-    if tier is not None:
-        return TIERS[tier]
+def _tier(request: Mapping[str, Any], forced: str | None, *, fast: bool) -> str | None:
+    if forced is not None:
+        return TIERS[forced]
     if fast or request.get("speed") == "fast":
         return None if request.get("service_tier") == "standard_only" else "priority"
     return None
@@ -76,7 +75,8 @@ def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | No
 def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
     """The effort to ask for: the request's own, replaced by the forced one, capped for a compaction."""
     effort = config.section(CodexSettings).effort or effort_asked(request, budget=True)
-    return capped_effort(effort, config.compact_effort) if is_compaction(request) else effort
+    cap = config.compact_effort
+    return capped_effort(effort, cap) if cap != "off" and is_compaction(request) else effort
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +138,18 @@ def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str
 
 def account_headers(config: Config, *, lite: bool = False) -> dict[str, str]:
     """Who is asking: all that a question about the account needs beside the credential."""
-    agent = _user_agent(config)
+    codex = config.section(CodexSettings)
+    agent = _user_agent(config, codex)
     if agent is None:
         agent = CODEX_AGENT if lite else f"{PRODUCT}/{__version__}"
-    originator = CODEX_NAME if lite else config.section(CodexSettings).originator or PRODUCT
+    originator = CODEX_NAME if lite else codex.originator or PRODUCT
     result = {"accept-encoding": "identity", "originator": originator}
     return {**result, "user-agent": agent} if agent else result
 
 
-def _user_agent(config: Config) -> str | None:
+def _user_agent(config: Config, codex: CodexSettings) -> str | None:
     """The configured one; an empty one is not sent."""
-    own = config.section(CodexSettings).user_agent
-    return config.user_agent if own is None else own
+    return config.user_agent if codex.user_agent is None else codex.user_agent
 
 
 LITE_HEADER = "x-openai-internal-codex-responses-lite"
@@ -193,10 +193,10 @@ def _session_headers(session: str | None) -> dict[str, str]:
 
 def search_headers(config: Config, owner_id: str) -> dict[str, str]:
     """Headers of a standalone search: always in the vendor client's name unless one is configured."""
-    agent = _user_agent(config)
+    codex = config.section(CodexSettings)
     result = headers(config, lite=False, session=owner_id)
-    result |= {"accept": "application/json", "originator": config.section(CodexSettings).originator or CODEX_NAME}
-    if agent is None:
+    result |= {"accept": "application/json", "originator": codex.originator or CODEX_NAME}
+    if _user_agent(config, codex) is None:
         result["user-agent"] = CODEX_AGENT
     return result
 

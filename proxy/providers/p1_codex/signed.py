@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proxy.auth.refresh import Credentials
-from proxy.config import Config
 from proxy.core.media.pieces import Pieces
 from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
@@ -77,7 +76,7 @@ class SignedRequest:
 
     def post(
         self,
-        config: Config,
+        codex: CodexSettings,
         headers: dict[str, str],
         body: bytes | Pieces | Written,
         attempt: int,
@@ -86,7 +85,6 @@ class SignedRequest:
         capture: RequestCapture = NULL_CAPTURE,
     ) -> UpstreamRequest:
         """One attempt over HTTP; `url` is the Responses endpoint unless another is given, both as configured."""
-        codex = config.section(CodexSettings)
         return UpstreamRequest(
             url=self.url(codex.base_url if url is None else url),
             headers=self.headers(headers),

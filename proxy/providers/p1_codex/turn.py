@@ -32,7 +32,7 @@ class CodexTurn:
         codex = config.section(CodexSettings)
         self._may_continue = codex.previous_response_id and codex.transport != HTTP
         self._adapter = CodexAdapter(call, prepared, config, resources)
-        self._runner = AttemptRunner(call, resources.services, self._adapter)
+        self._runner = AttemptRunner(call, resources.signer.services, self._adapter)
 
     @property
     def fell_back(self) -> bool:
@@ -47,12 +47,12 @@ class CodexTurn:
         """The answer in batches. Raises ProxyError. Before the last batch is out, the next turn can continue it."""
         if self._may_continue and self._call.owner is not None:
             return self._run_in_conversation(self._call.owner)
-        self._adapter.continue_with(self._continuation())
+        self._adapter.continue_with(TurnContinuation(self._sockets, enabled=self._may_continue))
         return self._runner.run()
 
     async def _run_in_conversation(self, owner: Owner) -> AsyncGenerator[list[Event], None]:
         sockets, body = self._sockets, self._adapter.body
-        continuation = self._continuation()
+        continuation = TurnContinuation(self._sockets, enabled=self._may_continue)
         if not sockets.continuations.is_aside(owner, body.members, sockets.now()):
             await continuation.reserve(owner, body)
         self._adapter.continue_with(continuation)
@@ -65,9 +65,6 @@ class CodexTurn:
                     yield batch
         finally:
             await continuation.end()
-
-    def _continuation(self) -> TurnContinuation:
-        return TurnContinuation(self._sockets, enabled=self._may_continue)
 
     def _follow(self, continuation: TurnContinuation, fold: Fold, batch: list[Event]) -> bool:
         """Collects the answer, and records it when it is whole; False when it is not worth following any more."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.convert.whole_answers import chat_events
-from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import AnswerPolicy
+from proxy.core.messages import MessageStream
+from proxy.core.reducer import DONE, EOF, AnswerPolicy
 from proxy.core.tokens.counting import rough_tokens
 from proxy.core.tokens.heuristic import heuristic_count
 from proxy.core.tools.schema import json_format
@@ -19,9 +19,8 @@ from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
-from proxy.providers.upstream.event_reader import DONE
 from proxy.providers.upstream.text_runs import CHAT_RUNS
-from proxy.providers.upstream.transport import EOF, UNKNOWN, Batch, Service, UpstreamProfile
+from proxy.providers.upstream.transport import UNKNOWN, Batch, Service, UpstreamProfile
 
 
 def chat_profile(label: str, service: str, refusal: Callable[[Failure, str | None], UpstreamError]) -> UpstreamProfile:
@@ -33,17 +32,6 @@ def chat_profile(label: str, service: str, refusal: Callable[[Failure, str | Non
 def _whole(answer: Mapping[str, Any]) -> Batch | None:
     chunks = chat_events(answer)
     return None if chunks is None else [*chunks, DONE]
-
-
-class _ChatReducer(ChatToMessages):
-    """Takes the ends of the stream as events. Behind a finish reason nothing is missing."""
-
-    def feed(self, chunk: Mapping[str, Any]) -> list[Event]:
-        if chunk is DONE:
-            return self.end(done=True)
-        if chunk is EOF:
-            return self.end(done=False) if self.has_reason else []
-        return super().feed(chunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +75,13 @@ class ChatWire:
         note_format(call, services, profile)
         note_simplified(call, services, profile)
 
-    def reducer(self, stream: MessageStream) -> _ChatReducer:
+    def reducer(self, stream: MessageStream) -> ChatToMessages:
         def own_id(number: int) -> str:
             return f"toolu_{stream.message_id}_{number}"
 
         mark = f"model-proxy:{self._profile.label}:v1"
         self._policy = AnswerPolicy(self._call.request, converted=self._call.converted)
-        return _ChatReducer(stream, self._policy, mark=mark, own_id=own_id if self._own_ids else None)
+        return ChatToMessages(stream, self._policy, mark=mark, own_id=own_id if self._own_ids else None)
 
     async def estimate(self) -> int:
         return await heuristic_estimate(self._services, self._call)

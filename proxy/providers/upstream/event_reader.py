@@ -8,6 +8,7 @@ from typing import Any
 
 from proxy.core.bodies.decode import load_long_json
 from proxy.core.error_bodies import error_event
+from proxy.core.reducer import DONE
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json, mended_text
 from proxy.errors import UpstreamError
 from proxy.providers.contract import LARGE_BYTES
@@ -19,9 +20,6 @@ TOGETHER = 500
 Batch = list[dict[str, Any]]
 #: Events that were read, and what is wrong with what stands behind them.
 Read = tuple[Batch, UpstreamError | None]
-
-#: What a chat upstream says at the end of a stream, as an event.
-DONE: dict[str, Any] = {"done": True}
 
 
 class EventReader:

@@ -7,17 +7,16 @@ from typing import Any
 
 from proxy.core.convert.messages_to_messages import MessagesToMessages, without_foreign_thoughts
 from proxy.core.convert.whole_answers import message_events
-from proxy.core.messages import LAST_EVENTS, Event, MessageStream
-from proxy.core.reducer import AnswerPolicy
+from proxy.core.messages import LAST_EVENTS, MessageStream
+from proxy.core.reducer import EOF, AnswerPolicy
 from proxy.core.tokens.counting import rough_tokens
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
 from proxy.providers.upstream.chat_wire import heuristic_estimate, note_format
-from proxy.providers.upstream.event_reader import DONE
 from proxy.providers.upstream.text_runs import MESSAGES_RUNS
-from proxy.providers.upstream.transport import EOF, UNKNOWN, UpstreamProfile
+from proxy.providers.upstream.transport import UNKNOWN, UpstreamProfile
 
 
 def messages_profile(
@@ -30,13 +29,6 @@ def messages_profile(
 def _is_last(event: Mapping[str, Any]) -> bool:
     kind = event.get("type")
     return isinstance(kind, str) and kind in LAST_EVENTS
-
-
-class _MessagesReducer(MessagesToMessages):
-    """Takes other ends of the stream than its own as events."""
-
-    def feed(self, event: Mapping[str, Any]) -> list[Event]:
-        return self.end() if event is EOF or event is DONE else super().feed(event)
 
 
 class MessagesWire:
@@ -54,9 +46,9 @@ class MessagesWire:
             note_format(call, services, profile)
         note_simplified(call, services, profile)
 
-    def reducer(self, stream: MessageStream) -> _MessagesReducer:
+    def reducer(self, stream: MessageStream) -> MessagesToMessages:
         self._policy = AnswerPolicy(self._call.request, converted=self._call.converted)
-        return _MessagesReducer(stream, self._policy)
+        return MessagesToMessages(stream, self._policy)
 
     async def estimate(self) -> int:
         return await heuristic_estimate(self._services, self._call, native=True)

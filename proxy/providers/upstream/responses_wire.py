@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
-from proxy.core.messages import Event, MessageStream
+from proxy.core.messages import MessageStream
 from proxy.core.reducer import USUAL_RULES, AnswerPolicy, AnswerRules
-from proxy.core.responses_events import responses_failure
+from proxy.core.responses_events import ENDS, responses_failure
 from proxy.core.tokens.counting import Length, rough_length, rough_tokens
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
@@ -17,7 +17,7 @@ from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
-from proxy.providers.upstream.transport import EOF, UpstreamProfile
+from proxy.providers.upstream.transport import UpstreamProfile
 
 #: Never a failure, and by far the most frequent: not looked at twice.
 _DELTAS = frozenset(
@@ -33,13 +33,6 @@ _DELTAS = frozenset(
 _REFUSALS = frozenset({"invalid_request", "unprocessable", "not_found", "context", "too_large"})
 
 
-class _ResponsesReducer(ResponsesToMessages):
-    """Takes the early end of the stream as an event, where the transport tells of it."""
-
-    def feed(self, event: Mapping[str, Any]) -> list[Event]:
-        return self.cut() if event is EOF else super().feed(event)
-
-
 class ResponsesWire:
     """One request over the Responses API.
 
@@ -49,7 +42,7 @@ class ResponsesWire:
     rules           in what the answers of this upstream differ
     restores        whether an answer in strict form is made to fit the caller's schema: not where that is sent as it is
     count           input tokens of a body, given the length of a text
-    observe         is told every event before it is judged
+    observe         called with each event, but for the deltas of texts and calls, before it is judged
     """
 
     def __init__(
@@ -94,7 +87,7 @@ class ResponsesWire:
         self._policy = AnswerPolicy(
             request, self._offsets, self._signatures, restore, self._rules, self._call.converted
         )
-        return _ResponsesReducer(stream, self._policy)
+        return ResponsesToMessages(stream, self._policy)
 
     async def estimate(self) -> int:
         work = partial(self._count, self.body.members)
@@ -104,10 +97,12 @@ class ResponsesWire:
         return self._count(self.body.members, _rough_size if self._call.large else rough_length)
 
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
-        if self._observe is not None:
-            self._observe(event)
         kind = event.get("type")
         if isinstance(kind, str) and kind in _DELTAS:
+            return
+        if self._observe is not None:
+            self._observe(event)
+        if isinstance(kind, str) and kind not in ENDS and "error" not in event and "response" not in event:
             return
         failure = responses_failure(event, now=self._services.clock(), rules=self._rules)
         if failure is not None:

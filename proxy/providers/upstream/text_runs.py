@@ -49,6 +49,10 @@ class TextRuns:
         out: list[Frame] = []
         start = 0
         while start < last:
+            if alike[start][0] != alike[start + 1][0]:  # two kinds of event
+                out.append(frames[start])
+                start += 1
+                continue
             pieces, before, behind = self._run(alike, start)
             whole = self._whole(pieces, before, behind) if len(pieces) > 1 else None
             end = start + max(1, len(pieces))

@@ -50,9 +50,6 @@ SWITCHED = 101
 #: Statuses of an answer with a body.
 _ANSWERED = range(200, 204)
 
-#: A body that ended, broke or became unreadable before its last event, for reducers that can tell whether the answer is
-#: complete all the same.
-EOF: dict[str, Any] = {"done": False}
 #: Kind and status of a failure inside a stream that names nothing known: a gateway's own.
 UNKNOWN = ("upstream", 502)
 
@@ -103,8 +100,7 @@ class UpstreamProfile(Service):
 
     is_last           whether an event ends the stream
     refusal           the error behind a failure event or an answer that is not 200: `(event, upstream request id)`
-    eof               what is told of a body that ends early or cannot be read on, before that is an error; None when
-                      nothing is
+    eof               yielded when a body ends early or cannot be read on, before that is an error; None for nothing
     whole             a whole answer in JSON as events; None for what is no answer
     noted             headers of an answer that the log keeps
     lenient           what is no text in an event is mended, and the last frame may lack its blank line; False makes
@@ -196,7 +192,7 @@ class HttpTransport:
                             await asyncio.sleep(0)
                         if batch:
                             events += len(batch)
-                            terminal = terminal or any(map(self._profile.is_last, batch))
+                            terminal = terminal or any(map(self._profile.is_last, reversed(batch)))
                             yield batch
                         failure = failure or unreadable
                         if terminal:

@@ -34,20 +34,21 @@ class AdmissionTicket:
 
     def leave(self, kind: str) -> None:
         """Gives back what was taken under names of a kind."""
-        for name in [one for one in self._taken if one.partition(" ")[0] == kind]:
-            self._taken.remove(name)
-            self._give_back(name)
+        left = [name for name in self._taken if name.partition(" ")[0] == kind]
+        self._taken = [name for name in self._taken if name not in left]
+        self._give_back(left)
 
     def leave_all(self) -> None:
-        """The same whatever it was for; the body is held on."""
-        for name in self._taken:
-            self._give_back(name)
-        self._taken = []
+        """Gives back all but the memory of the body."""
+        left, self._taken = self._taken, []
+        self._give_back(left)
 
-    def _give_back(self, name: str) -> None:
-        self._admission.counts[name] -= 1
-        if not self._admission.counts[name]:
-            del self._admission.counts[name]
+    def _give_back(self, names: list[str]) -> None:
+        counts = self._admission.counts
+        for name in names:
+            counts[name] -= 1
+            if not counts[name]:
+                del counts[name]
 
     def hold(self, size: int) -> None:
         """The request's body takes `size` bytes of memory now, whatever it took before. Raises BusyError."""
@@ -66,7 +67,8 @@ class AdmissionTicket:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.leave_all()
+        if self._taken:
+            self.leave_all()
         self.hold(0)
 
 

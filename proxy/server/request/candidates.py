@@ -50,6 +50,7 @@ class Candidate:
 class Candidates:
     """
     model     that answers, or is tried
+    current   who answers, or tries to; only after `choose_accounts`
     failures  of models that could not answer, each with its last account's error
     """
 
@@ -71,21 +72,17 @@ class Candidates:
         """
         self.model = model
         self.failures: list[tuple[str, ProxyError]] = []
-        self._accounts: list[Candidate] = []  # of this model, the one that answers first
+        self.current: Candidate
+        self._more: list[Candidate] = []  # other accounts of this model, in order
         self._others = others
         self._kinds = kinds
         self._accounts_of = accounts_of
         self._is_spent = is_spent
         self._held_since: float | None = None
 
-    @property
-    def current(self) -> Candidate:
-        """Who answers, or tries to. Only after `choose_accounts`."""
-        return self._accounts[0]
-
     def choose_accounts(self) -> Candidate:
         """Turns to the first account of the model. Raises ProxyError where there is none."""
-        self._accounts = [*self._accounts_of(self.model)]
+        self.current, *self._more = self._accounts_of(self.model)
         return self.current
 
     @property
@@ -95,14 +92,14 @@ class Candidates:
 
     def account_follows(self, error: ProxyError, visible: Visible) -> bool:
         """Whether another account goes on after this error. One answer has one beginning, whoever goes on with it."""
-        return len(self._accounts) > 1 and visible <= Visible.FRAMING and self._is_spent(self.current, error)
+        return bool(self._more) and visible <= Visible.FRAMING and self._is_spent(self.current, error)
 
     def model_follows(self, error: ProxyError, visible: Visible) -> bool:
         """Whether another model answers instead. It has a head of its own, so none may be out."""
         return bool(self._others) and visible in _HEADLESS and error.kind in self._kinds
 
     def next_account(self) -> Candidate:
-        del self._accounts[0]
+        self.current = self._more.pop(0)
         return self.current
 
     def next_model(self, error: ProxyError) -> str:

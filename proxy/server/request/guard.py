@@ -17,6 +17,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from aiohttp import HttpVersion11, web
 
@@ -33,6 +34,9 @@ _WEB = frozenset({"http", "https", "ws", "wss", "ftp", "file", "data", "blob"})
 _AUTHORITY_END = re.compile(r"[/?#]")
 
 _CONTAINER_HOSTS = frozenset({"host.docker.internal", "host.containers.internal"})
+
+#: Hosts and addresses whose check is remembered.
+MAX_HOSTS = 64
 
 #: Twice one of these is a request that two readers may understand differently.
 _SINGLE = ("Host", "Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Origin")
@@ -89,12 +93,13 @@ def check(
         if len(request.headers.getall(name, ())) > 1:
             raise RequestError(f"the header {name} occurs more than once")
     guarded = config.api_key is not None or callers.guard
-    _check_listener(request, config, guarded)
+    anywhere = guarded or config.allow_remote_unauthenticated
+    _check_listener(request, config, anywhere)
     host = request.headers.get("Host")
     if host is None and request.version >= HttpVersion11:
         raise RequestError("a request of HTTP/1.1 needs a Host header")
-    for asked in (host, _authority(request)):
-        if asked is not None and not _host_is_ours(asked, config, guarded):
+    for asked in (host, None if request.raw_path.startswith("/") else _authority(request)):
+        if asked is not None and not _host_is_ours(asked, config.allowed_hosts, config.bind_address, anywhere):
             raise ProxyError(
                 f"Host {_shown(asked)} is not allowed; add it to PROXY_ALLOWED_HOSTS if it is yours", kind="permission"
             )
@@ -116,9 +121,10 @@ def _is_local(host: str) -> bool:
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def _check_listener(request: web.BaseRequest, config: Config, guarded: bool) -> None:
+def _check_listener(request: web.BaseRequest, config: Config, anywhere: bool) -> None:
     local = request.transport.get_extra_info("sockname") if request.transport is not None else None
-    if isinstance(local, tuple) and not _is_meant(local[0], config, guarded):  # other sockets have no address
+    # sockets of other kinds have no address
+    if isinstance(local, tuple) and not _is_meant(local[0], config.bind_address, anywhere):
         raise ProxyError(
             f"without an `api_key` this proxy is meant for {_open_places(config)} and was reached at {local[0]};"
             " listen there only, set a key, or `allow_remote_unauthenticated`",
@@ -133,14 +139,15 @@ def _open_places(config: Config) -> str:
     return f"loopback{own}"
 
 
-def _is_meant(host: str, config: Config, guarded: bool) -> bool:
-    """Whether an IP address is one to be reached at: with a key, or where an open listener was acknowledged, all are.
-    Raises ValueError for anything else than an address."""
+@lru_cache(MAX_HOSTS)
+def _is_meant(host: str, bind_address: str, anywhere: bool) -> bool:
+    """Whether an IP address is one to be reached at: all are with a key, or where an open listener was acknowledged
+    (`anywhere`). Raises ValueError for anything else than an address."""
     address = ipaddress.ip_address(host.partition("%")[0])
-    if guarded or config.allow_remote_unauthenticated or host == config.bind_address:
+    if anywhere or host == bind_address:
         return True
     address = getattr(address, "ipv4_mapped", None) or address  # an IPv6 socket that takes IPv4 too
-    return address.is_loopback or str(address) == config.bind_address
+    return address.is_loopback or str(address) == bind_address
 
 
 def _shown(value: str) -> str:
@@ -154,16 +161,17 @@ def _authority(request: web.BaseRequest) -> str | None:
     return _AUTHORITY_END.split(rest, maxsplit=1)[0] if separator and scheme.isalpha() else None
 
 
-def _host_is_ours(host: str, config: Config, guarded: bool) -> bool:
-    if "*" in config.allowed_hosts:
+@lru_cache(MAX_HOSTS)
+def _host_is_ours(host: str, allowed: tuple[str, ...], bind_address: str, anywhere: bool) -> bool:
+    if "*" in allowed:
         return True
     name = name_of_authority(host)
-    if name in config.allowed_hosts:
+    if name in allowed:
         return True
-    if name == "localhost" or name.endswith(".localhost") or name in _CONTAINER_HOSTS or name == config.bind_address:
+    if name == "localhost" or name.endswith(".localhost") or name in _CONTAINER_HOSTS or name == bind_address:
         return True
     try:
-        return _is_meant(name, config, guarded)
+        return _is_meant(name, bind_address, anywhere)
     except ValueError:
         return False
 
@@ -208,7 +216,8 @@ def _utf8(key: str) -> bytes:
 
 def check_json(request: web.BaseRequest) -> None:
     """A body must call itself JSON. Raises ProxyError (415)."""
-    kind = essence(request.headers.get("Content-Type", ""))
+    told = request.headers.get("Content-Type", "")
+    kind = told if told == "application/json" else essence(told)
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         said = f"not {_shown(kind)}" if kind else "and none was given"
         raise ProxyError(f"the Content-Type must be application/json, {said}", kind="media_type")

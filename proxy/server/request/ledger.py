@@ -115,8 +115,7 @@ class Ledger:
 
     def serves(self, candidate: Candidate) -> None:
         """This one answers, or tries to."""
-        self.serving = candidate
-        self.names(candidate.label, candidate.model or None)
+        self.serving, self.label, self.model = candidate, candidate.label, candidate.model or None
 
     @property
     def account(self) -> str:
@@ -287,7 +286,7 @@ class Ledger:
         serving = self.serving
         if serving is not None and not self.inquiry.counts and status < 400:
             self._state.allowances.served(serving.key, serving.model)
-        shares = self._check_cache()
+        shares = {} if self.cache is None else self._check_cache(self.cache)
         self.tell(Completed(status))
         self.note("info", "request_completed", status=status, **self._known(), **shares)
 
@@ -349,13 +348,14 @@ class Ledger:
 
     def _known(self) -> dict[str, Any]:
         """What the log keeps of every request that is over."""
-        spans = {_SPAN_FIELDS[span]: ms for span, ms in self._spans.items()}
-        upstream_id = self._timings.upstream_id
-        return {"ms": self._ms(), **spans, "upstreamId": upstream_id, "clientId": self.inquiry.client_id}
+        known: dict[str, Any] = {"ms": self._ms()}
+        for span, ms in self._spans.items():
+            known[_SPAN_FIELDS[span]] = ms
+        return known | {"upstreamId": self._timings.upstream_id, "clientId": self.inquiry.client_id}
 
-    def _check_cache(self) -> dict[str, float | None]:
+    def _check_cache(self, check: CacheCheck) -> dict[str, float | None]:
         """What the upstream's cache did: its shares, for the log."""
-        checked = self.cache.ended() if self.cache is not None else None
+        checked = check.ended()
         if checked is None:
             return {}
         verdict = checked.verdict

@@ -100,7 +100,7 @@ async def _read(ledger: Ledger, ticket: AdmissionTicket) -> tuple[dict[str, Any]
     body = await read_json(ledger, ticket)
     check_request(body)
     body = dated(body)
-    session, owner = session_of(ledger.inquiry.values, {}), None
+    session, owner = session_of(ledger.inquiry.values), None
     if session is None:
         session = session_in_metadata(body.get("metadata"))
         if session is not None:

@@ -61,7 +61,7 @@ def choose(
     session: str | None,
     conversation: str | None,
     stays: bool = False,
-    instead: Callable[[Route | None], str | None] = lambda _found: None,
+    instead: Callable[[Route | None], str | None] | None = None,
 ) -> Candidates:
     """Who may answer for a requested name. Raises RequestError with the catalogue.
 
@@ -76,7 +76,7 @@ def choose(
     asked = _Requested(named, called, conversation, stays)
     model = without_claude(called, known) if config.claude_names else called
     found = route(model, known, alias_provider=config.alias_provider, affinity=affinity)
-    other = instead(found)
+    other = instead(found) if instead is not None else None
     if other is not None:
         found = route(other, known, alias_provider=config.alias_provider)
         ledger.note("info", "auto-review route selected", requestedModel=model, overrideModel=other)
@@ -140,7 +140,7 @@ def _served(ledger: Ledger, config: Config, model: str, found: Route | None) -> 
         ledger.tell(ModelResolved(cut(model), cut(model)))
         near = proposal(cut(model), state.served, config.alias_provider)
         raise unknown_model(ledger, f'Unknown model "{cut(model)}". {near}'.rstrip())
-    if found.label not in state.providers:
+    if found.label not in state.accounts.providers:
         raise unknown_model(ledger, f'Model "{cut(model)}" belongs to {found.label}, which is not available yet.')
     return found
 

@@ -16,7 +16,7 @@ from proxy.core.bodies.decode import MAX_DEPTH, decode_body
 from proxy.core.compaction import is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.convert.messages_to_search import forced_search, search_body
-from proxy.core.identity import session_of
+from proxy.core.identity import session_in_metadata
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import MAX_MESSAGES, check_request
 from proxy.core.reducer import AnswerPolicy
@@ -38,7 +38,7 @@ def everything(request: dict[str, Any]) -> None:
     """All that a request meets in the core and in P1's decisions, from its bytes on."""
     body = decode_body(json.dumps(request).encode())
     check_request(body)
-    session_of({}, body)
+    session_in_metadata(body.get("metadata"))
     is_compaction(body)
     is_auto_review(body)
     stops_of(body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count, islice
 from typing import Any
 from zlib import crc32
@@ -76,9 +76,10 @@ class Places:
         place = self._item_place(event, item)
         if place is None:
             place = self._of_id.get(_text(item.get("call_id")))
-        current = self._current.get(_text(item.get("type")))
-        if place is None and (current in self._bare or not any(_text(item.get(name)) for name in _IDS)):
-            place = current
+        if place is None:
+            current = self._current.get(_text(item.get("type")))
+            if current in self._bare or not any(_text(item.get(name)) for name in _IDS):
+                place = current
         if place is None:
             place = next(self._fresh)
         self._remember(item, place)
@@ -125,8 +126,9 @@ class Places:
     def _remember(self, item: Mapping[str, Any], place: int) -> None:
         self._kinds[place] = _text(item.get("type"))
         for name in _IDS:
-            if _text(item.get(name)):
-                self._of_id[item[name]] = place
+            value = item.get(name)
+            if isinstance(value, str) and value:
+                self._of_id[value] = place
 
 
 def _text(value: Any) -> str:
@@ -147,19 +149,24 @@ class _Shown:
 
     __slots__ = ("_crc", "_size", "at", "copies", "pieces")
 
-    def __init__(self, at: At, *pieces: str) -> None:
+    def __init__(self, at: At) -> None:
         self.at = at
         self.copies: set[str] = set()
-        self.pieces = list(pieces)
+        self.pieces: list[str] = []
         self._size = self._crc = 0
 
     def words(self) -> tuple[int, int]:
         """Length and checksum of the text so far. Its pieces are let go."""
-        text = "".join(self.pieces)
-        self.pieces = []
-        self._size += len(text)
-        self._crc = crc32(text.encode("utf-8", "surrogatepass"), self._crc)
+        if self.pieces:
+            size, self._crc = _words("".join(self.pieces), self._crc)
+            self.pieces = []
+            self._size += size
         return self._size, self._crc
+
+
+def _words(text: str, crc: int = 0) -> tuple[int, int]:
+    """Length and checksum of a text; `crc`: of what comes before it."""
+    return len(text), crc32(text.encode("utf-8", "surrogatepass"), crc)
 
 
 class Said:
@@ -195,6 +202,8 @@ class Said:
 
     def end(self, place: int) -> None:
         """What comes in this place from here on is another text."""
+        if not self._growing:
+            return
         for at in [at for at in self._growing if at[0] == place]:
             shown = self._growing.pop(at)
             self._shown.setdefault(shown.words(), deque(maxlen=MAX_ALIKE)).append(shown)
@@ -217,10 +226,11 @@ class Said:
 
         copy  the kind of event: "done" of a text, "part" of a message, "item", or "output", the last event
         """
-        words = _Shown(at, text).words()
-        growing = islice(reversed(self._growing.values()), MAX_ALIKE)
-        alike = [shown for shown in growing if shown.words() == words]
-        alike += self._shown.get(words, ())
+        words = _words(text)
+        alike: Iterable[_Shown] = self._shown.get(words, ())
+        if self._growing:
+            growing = islice(reversed(self._growing.values()), MAX_ALIKE)
+            alike = [*(shown for shown in growing if shown.words() == words), *alike]
         for shown in alike:
             if shown.copies.isdisjoint(_NOT_BEHIND[copy]) and self._may_repeat(at, shown.at):
                 shown.copies.add(copy)

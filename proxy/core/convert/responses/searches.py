@@ -98,6 +98,8 @@ class HostedSearches:
     @property
     def counts(self) -> tuple[int, int]:
         """Searches of the web, and of X."""
+        if not self._searches:
+            return 0, 0
         x = sum(search.name == X for search in self._searches)
         return len(self._searches) - x, x
 
@@ -198,6 +200,8 @@ class HostedSearches:
 
     def fill(self) -> None:
         """Gives every search that waits its links, and lets out what waited behind it."""
+        if not self._searches:
+            return
         waiting = [search for search in self._searches if search.key is not None]
         if not waiting:
             return

@@ -119,8 +119,9 @@ class TextBlocks:
 
     def settle(self) -> None:
         """Another block begins: what only waits for citations is closed, and a text that nothing would end."""
-        for at in [at for at, text in self._texts.items() if text.over or at[0] >= FIRST_LOOSE]:
-            self._close(at)
+        if self._texts:
+            for at in [at for at, text in self._texts.items() if text.over or at[0] >= FIRST_LOOSE]:
+                self._close(at)
 
     def end_all(self) -> None:
         """The answer has ended: only what its last event repeats may follow."""

@@ -161,10 +161,12 @@ def _minutes(seconds: Any) -> float | None:
 def window_of(*, used: Any, minutes: Any, resets_at: Any, resets_after: Any, now: float) -> Window | None:
     """A window out of numbers or texts; None without a share that is used. A wait is taken before a moment: it holds
     whatever this machine's clock says."""
-    share, length, moment, wait = map(_amount, (used, minutes, resets_at, resets_after))
+    share = _amount(used)
     if share is None:
         return None
-    return Window(share, None if length is None else int(length), moment if wait is None else now + wait)
+    length, wait = _amount(minutes), _amount(resets_after)
+    moment = _amount(resets_at) if wait is None else now + wait
+    return Window(share, None if length is None else int(length), moment)
 
 
 def _amount(value: Any) -> float | None:
@@ -245,7 +247,8 @@ class RateLimits:
         for limit, windows in fresh.limits.items():
             before = old.limits.get(limit, ())
             for place, window in enumerate(windows):
-                if place >= len(before) or _step(before[place]) != _step(window):
+                old_use = before[place].used if place < len(before) else None
+                if old_use != window.used and (old_use is None or _step(old_use) != _step(window.used)):
                     self._log_window(limit, window)
 
     def _tell(self, account: str | None, fresh: RateLimitStatus) -> None:
@@ -270,5 +273,5 @@ class RateLimits:
         )
 
 
-def _step(window: Window) -> int:
-    return math.floor(min(window.used, FULL) / LOG_STEP)
+def _step(used: float) -> int:
+    return math.floor(min(used, FULL) / LOG_STEP)

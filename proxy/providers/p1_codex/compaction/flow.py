@@ -178,11 +178,11 @@ class CompactionFlow:
     async def _ask(self, call: Call, prepared: Prepared, body: SharedBody, config: Config) -> str:
         """The content of the encrypted item. Raises ProxyError, _Unusable, TimeoutError."""
         headers = p1_request.headers(config, lite=prepared.lite, session=call.session)
-        signed = self._signer.request(call.request_id)
+        signed, codex = self._signer.request(call.request_id), config.section(CodexSettings)
 
         async def send(number: int) -> str:
             await signed.locate()
-            return await self._read(signed.post(config, headers, body.written, number, capture=call.capture))
+            return await self._read(signed.post(codex, headers, body.written, number, capture=call.capture))
 
         async with asyncio.timeout(self._limits.wait_s):
             await signed.credential.get()

@@ -108,14 +108,15 @@ class MediaCalls:
     async def _ask(self, service: MediaService, call: MediaCall, config: Config, upload: _Upload) -> _Answer:
         """Raises ProxyError."""
         signed = self._signer.request(call.request_id, call.timings)
-        routed = media_requests.is_routed(upload.url, config.section(CodexSettings).base_url)
+        codex = config.section(CodexSettings)
+        routed = media_requests.is_routed(upload.url, codex.base_url)
 
         async def send(number: int) -> _Answer:
             call.record(UpstreamStarted(number))
             try:
                 if routed:
                     await signed.locate()
-                request = signed.post(config, upload.headers, upload.body, number, url=upload.url)
+                request = signed.post(codex, upload.headers, upload.body, number, url=upload.url)
                 async with self._transport.open(request) as answer:
                     if answer.response.status == 401 and not signed.credential.renewed:
                         raise PROFILE.error("the token was refused", kind="sign_in", status=401, code=MEDIA_UPSTREAM)

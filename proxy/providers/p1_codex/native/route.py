@@ -45,13 +45,14 @@ class NativeRoute:
     @asynccontextmanager
     async def answer(self, call: Call) -> AsyncGenerator[NativeAnswer, None]:
         """The answer, its body still to be read. Raises ProxyError."""
-        added = self._services.config().section(CodexSettings).models
-        shaped = native_body(call.request, call.target, model_for(call.target.model, added))
+        config = self._services.config()
+        codex = config.section(CodexSettings)
+        shaped = native_body(call.request, call.target, model_for(call.target.model, codex.models))
         body = RequestBody(shaped.body, large=call.large)
-        headers = p1_request.headers(self._services.config(), lite=shaped.lite, session=call.session)
+        headers = p1_request.headers(config, lite=shaped.lite, session=call.session)
         signed = self._signer.request(call.request_id, call.timings)
         await signed.sign_in()
-        post = partial(signed.post, self._services.config(), headers, body.written, capture=call.capture)
+        post = partial(signed.post, codex, headers, body.written, capture=call.capture)
         refused, broke = cast(Refusal | None, None), False
         async with AsyncExitStack() as stack:  # in it the answer of the attempt that counts
 

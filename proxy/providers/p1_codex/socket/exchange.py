@@ -7,10 +7,11 @@ import itertools
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 
+from proxy.core.reducer import EOF
 from proxy.core.responses_events import incomplete_reason, responses_failure
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.observe.capture.contract import NULL_ATTEMPT, AttemptCapture, RequestCapture
@@ -24,24 +25,30 @@ from proxy.providers.p1_codex.socket.frames import FAULTS, SIZE, fault_error, is
 from proxy.providers.p1_codex.socket.handshake import USE_HTTP
 from proxy.providers.p1_codex.socket.keepalive import PING, Keepalive, SocketTimers
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
-from proxy.providers.upstream.transport import EOF, Batch, UpstreamRequest
+from proxy.providers.upstream.transport import Batch, UpstreamRequest
 
 BEFORE_THE_REQUEST = "it came before the request"
+
+
+class Upgrade(NamedTuple):
+    """Address and headers of the request that opens a socket."""
+
+    url: str
+    headers: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One attempt, for either transport; the form that is not used is never written.
 
-    post          the request over HTTP
-    url, headers  of the upgrade
-    frame         the request over a socket, by the plan of the continuation at that moment
-    renewed       whether the token was renewed for this request already
+    post     the request over HTTP
+    upgrade  what opens a socket for it
+    frame    the request over a socket, by the plan of the continuation at that moment
+    renewed  whether the token was renewed for this request already
     """
 
     post: Callable[[], UpstreamRequest]
-    url: str
-    headers: dict[str, str]
+    upgrade: Callable[[], Upgrade]
     frame: Callable[[], Awaitable[bytes]]
     request_id: str
     number: int
@@ -147,11 +154,12 @@ class SocketExchange:
 
     def _tell(self, message: bytes) -> AttemptCapture:
         attempt, plan = self._attempt, self._continuation.plan
+        upgrade = attempt.upgrade()
         told = attempt.capture.attempt(
             transport="websocket",
             method="GET",
-            url=socket_url(attempt.url),
-            headers=attempt.headers,
+            url=socket_url(upgrade.url),
+            headers=upgrade.headers,
             body=message,
             number=attempt.number,
             socket=self._socket.number,

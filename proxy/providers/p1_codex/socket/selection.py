@@ -74,9 +74,10 @@ class TransportSelection:
 
     async def _socket(self, attempt: Attempt) -> Socket | None:
         """An open socket; None for HTTP, which this request then keeps to."""
+        upgrade = attempt.upgrade()
         if attempt.number > 1:
             self.continuation.send_whole()
-        elif (socket := await self.continuation.socket(upgrade_digest(attempt.url, attempt.headers))) is not None:
+        elif (socket := await self.continuation.socket(upgrade_digest(*upgrade))) is not None:
             return socket
         may_post, renewed = self._mode == AUTO and not self._sent, attempt.renewed
         if may_post and await self._is_too_large(attempt):
@@ -84,9 +85,7 @@ class TransportSelection:
             return None
         attempt.timings.connecting()
         try:
-            socket = await self._sockets.open(
-                attempt.url, attempt.headers, hurried=may_post, renewed=renewed, capture=attempt.capture
-            )
+            socket = await self._sockets.open(*upgrade, hurried=may_post, renewed=renewed, capture=attempt.capture)
         except HandshakeFailed as failure:
             # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
             if not may_post or (failure.status == UNAUTHORIZED and not renewed):
