@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from proxy.core.compaction import EFFORTS
+from proxy.core.effort import RANKS
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
 from proxy.fallbacks import error_kinds, fallbacks
@@ -229,7 +229,7 @@ class Config(Rows):
         None,
         "PROXY_COMPACT_EFFORT",
         "low",
-        word_of(*EFFORTS, "off"),
+        word_of(*RANKS, "off"),
         "Highest reasoning effort of a compaction request; off for no cap.",
     )
     search_constraints: str = row(
@@ -352,7 +352,7 @@ class Config(Rows):
         "sideEffort",
         "PROXY_SIDE_EFFORT",
         None,
-        word_of(*EFFORTS),
+        word_of(*RANKS),
         "Highest reasoning effort of side requests: those of sub-agents, and those for the small model.",
     )
     # captures

@@ -18,7 +18,7 @@ from openai_live import CHAT, RESPONSES, body_for, function
 from samples import Extent
 from wires import TOOLS, Wire
 
-from proxy.providers.p1_codex.socket.keepalive import SocketTimers
+from proxy.providers.p1_codex.socket.connect import SocketTimers
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import Sandbox

@@ -13,7 +13,7 @@ from oauth_accounts import Clock
 from proxy.core.secret import Secret
 from proxy.providers.p5_cursor.account.signin import cursor_credentials
 from proxy.providers.p5_cursor.settings import CursorSettings
-from proxy.providers.upstream.credential import CredentialSource
+from proxy.providers.upstream.adapter import CredentialSource
 from proxy.sandbox import Sandbox
 
 

@@ -19,8 +19,8 @@ from fuzzing import Rig, judge, rig
 from harness import Answer, Fake, ask, played, use, whole_message
 from samples import rows
 
+from proxy.server.app import ROUTES
 from proxy.server.request.families import ClientRoute
-from proxy.server.routes.table import ROUTES
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts" / "lib"))
 

@@ -17,9 +17,9 @@ from proxy.observe.log.file_log import FileLog
 from proxy.providers.accounts.allowance_store import FILE_NAME, AllowanceStore, read_kept
 from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
-from proxy.server.callers.key_file import FILE_NAME as KEYS
-from proxy.server.callers.meter import FILE_NAME as CALLERS
-from proxy.server.callers.meter import Meter, used_today
+from proxy.server.callers.callers import FILE_NAME as CALLERS
+from proxy.server.callers.callers import Meter, used_today
+from proxy.server.callers.keys import FILE_NAME as KEYS
 
 NOW = 1_800_000_000.0
 #: A model of each provider that keeps its sign-in in a file.

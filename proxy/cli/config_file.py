@@ -13,7 +13,7 @@ from proxy.config import Config, ConfigError
 from proxy.errors import PROGRAM, as_typed
 from proxy.loading import kept, load, overrides, read_file, settings_of, source_of
 from proxy.providers.entry import doubtful
-from proxy.server.callers.key_file import FILE_NAME as KEYS
+from proxy.server.callers.keys import FILE_NAME as KEYS
 from proxy.settings import is_loopback
 
 #: The file is looked at again after this long.

@@ -13,19 +13,21 @@ from proxy.cli.command import Command, Context, say
 from proxy.cli.paths import config_root, state_root
 from proxy.config import ConfigError
 from proxy.errors import PROGRAM, as_typed
-from proxy.server.callers.key_file import FILE_NAME, change_keys, read_keys
+from proxy.server.callers.callers import FILE_NAME as USED_FILE
+from proxy.server.callers.callers import Used, used_today
 from proxy.server.callers.keys import (
+    FILE_NAME,
     MAX_KEYS,
     MAX_LIMIT,
     MAX_PER_MINUTE,
     CallerKey,
     KeyLimits,
+    change_keys,
     digest_of,
     is_name,
     new_key,
+    read_keys,
 )
-from proxy.server.callers.meter import FILE_NAME as USED_FILE
-from proxy.server.callers.meter import Used, used_today
 
 #: option -> the limit, the most that it may be, what it says
 _LIMITS = {

@@ -32,7 +32,7 @@ from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import TRAFFIC
 from proxy.retention import DAY_S, Retention
-from proxy.server.callers.key_file import FILE_NAME as KEYS
+from proxy.server.callers.keys import FILE_NAME as KEYS
 
 if TYPE_CHECKING:
     from aiohttp import web

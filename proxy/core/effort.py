@@ -1,4 +1,7 @@
-"""The effort that a Messages request asks for. No word is refused: a client chooses from a menu of its own."""
+"""The effort that a Messages request asks for, and the requests whose effort is capped.
+
+No word is refused: a client chooses from a menu of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
+from proxy.core.content import system_text, texts_of
 from proxy.core.identity import session_in_metadata
 from proxy.core.routing import family_of, is_auto_review
 
@@ -27,8 +31,8 @@ _AMPLE = "high"
 _UNBOUND = "medium"
 #: Part of the names of Claude Code's small model.
 _QUICK = "haiku"
-#: The same with the word for no reasoning, which a cap may be.
-_RANKS = ("none", *EFFORTS)
+#: All efforts, with the word for no reasoning, which a cap may be.
+RANKS = ("none", *EFFORTS)
 _BETWEEN = re.compile(r"[\s_-]+")
 #: What is looked at of a word, and what a log has of it.
 MAX_WORD = 40
@@ -145,7 +149,7 @@ def _lower_word(word: Any, cap: str) -> str | None:
     if not isinstance(word, str):
         return None
     asked = effort_asked({"output_config": {"effort": word}}, none=True)
-    return cap if asked is not None and _RANKS.index(asked) > _RANKS.index(cap) else None
+    return cap if asked is not None and RANKS.index(asked) > RANKS.index(cap) else None
 
 
 def _capped_thinking(thinking: Any, cap: str, *, worded: bool) -> dict[str, Any] | None:
@@ -167,3 +171,55 @@ def _capped_thinking(thinking: Any, cap: str, *, worded: bool) -> dict[str, Any]
 def _exceeds(tokens: Any, most: int) -> bool:
     """Without a number it may be any."""
     return not isinstance(tokens, int) or isinstance(tokens, bool) or tokens > most
+
+
+# -- requests for a summary of the conversation, as Claude Code words them
+
+SYSTEM_MARKER = "You are a helpful AI assistant tasked with summarizing conversations"
+#: Both must stand in the newest message; either alone occurs in ordinary conversations about this client.
+TEXT_ONLY_MARKER = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
+TASK_MARKER = "Your task is to create a detailed summary of"
+
+#: Characters of each end of a text in which they are looked for; of one of 60 MB that takes 70 ms.
+WITHIN = 64 * 1024
+
+
+def is_compaction(request: Mapping[str, Any]) -> bool:
+    """Whether the request asks for a summary that replaces the conversation."""
+    if SYSTEM_MARKER in system_text(request.get("system")):
+        return True
+    # behind it the client may tell of the system, or of another effort
+    for message in reversed(request.get("messages") or ()):
+        if message["role"] != "system":
+            return message["role"] == "user" and any(map(_asks_for_summary, texts_of(message["content"])))
+    return False
+
+
+def _asks_for_summary(text: str) -> bool:
+    """The client's words are some kilobytes, before or behind what a user wrote: of a long text both ends are read."""
+    if len(text) > 2 * WITHIN:
+        text = text[:WITHIN] + text[-WITHIN:]
+    return TEXT_ONLY_MARKER in text and TASK_MARKER in text
+
+
+def is_instruction(text: str) -> bool:
+    """Whether a text of a compaction request is the one that asks for the summary; beside the system prompt made for
+    it the task stands alone."""
+    return _asks_for_summary(text) or text.lstrip().startswith(TASK_MARKER)
+
+
+def capped_effort(effort: str | None, cap: str) -> str | None:
+    """The effort of a compaction request under a cap: lowered, never raised; without one of its own it takes the cap.
+
+    `cap`: an effort, "off" for none.
+
+    >>> capped_effort("xhigh", "low"), capped_effort("low", "high"), capped_effort(None, "low")
+    ('low', 'low', 'low')
+    >>> capped_effort("max", "off")
+    'max'
+    """
+    if cap == "off":
+        return effort
+    if effort is None:
+        return cap
+    return min(effort, cap, key=RANKS.index)

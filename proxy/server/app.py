@@ -1,4 +1,4 @@
-"""`create_app`: the application, ready to run alone or to be mounted under a prefix of another one."""
+"""`create_app`: the application with all its routes, to run alone or to be mounted under a prefix of another one."""
 
 from __future__ import annotations
 
@@ -32,19 +32,62 @@ from proxy.providers.upstream.client import client_session
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
 from proxy.retention import DAY_S, Retention
-from proxy.server.callers.callers import Callers
-from proxy.server.callers.key_file import KeyFile
-from proxy.server.callers.meter import Meter
+from proxy.server.callers.callers import Callers, Meter
+from proxy.server.callers.keys import KeyFile
 from proxy.server.edge import edge
+from proxy.server.request.accounts import Sessions
 from proxy.server.request.admission import Admission
 from proxy.server.request.allowance_questions import AllowanceQuestions
-from proxy.server.request.sessions import Sessions
+from proxy.server.request.families import CHAT, COUNT, MEDIA, MESSAGES, MODELS, RESPONSES, WATCHING, ClientRoute
 from proxy.server.request.state import STATE, AppState, Catalogs, StreamTimers
-from proxy.server.routes.table import ROUTES
+from proxy.server.routes.media import post_edit, post_generation, post_transcription
+from proxy.server.routes.messages import post_count_tokens, post_messages
+from proxy.server.routes.models import get_model, get_models
+from proxy.server.routes.openai import get_responses, post_chat_completions, post_responses
+from proxy.server.routes.watching import (
+    FILES,
+    LIMITS,
+    get_events,
+    get_health,
+    get_hello,
+    get_limits,
+    get_metrics,
+    get_monitor,
+    get_page_file,
+    get_readiness,
+    post_telemetry,
+)
 from proxy.server.serving.allowances import watched_rows
 from proxy.server.serving.body import answer_expectation_later
 from proxy.settings import UnfitValue, check_model
 from proxy.version import __version__
+
+_READ = ("GET", "HEAD")
+_POST = ("POST",)
+_OPENAI, _IMAGES, _AUDIO = "openai_routes", "image_routes", "transcription_route"
+
+ROUTES: tuple[ClientRoute, ...] = (
+    ClientRoute(_READ, "/healthz", MESSAGES, get_health, guarded=False),
+    ClientRoute(_READ, "/readyz", MESSAGES, get_readiness, guarded=False),
+    ClientRoute(_READ, "/v1/models", MODELS, get_models),
+    ClientRoute(_READ, "/v1/models/{id}", MODELS, get_model),
+    ClientRoute(_READ, "/api/hello", MESSAGES, get_hello, keyless=True),
+    *(ClientRoute(_POST, f"/v1/{kind}", MESSAGES, post_telemetry) for kind in ("metrics", "logs", "traces")),
+    ClientRoute(_POST, "/v1/messages", MESSAGES, post_messages, "messages"),
+    ClientRoute(_POST, "/v1/messages/count_tokens", MESSAGES, post_count_tokens, COUNT),
+    ClientRoute(_POST, "/v1/chat/completions", CHAT, post_chat_completions, "chat_completions", needs=_OPENAI),
+    ClientRoute(_POST, "/v1/responses", RESPONSES, post_responses, "responses", needs=_OPENAI),
+    ClientRoute(("GET",), "/v1/responses", RESPONSES, get_responses, needs=_OPENAI),
+    ClientRoute(_POST, "/v1/images/generations", MEDIA, post_generation, "generation", needs=_IMAGES),
+    ClientRoute(_POST, "/v1/images/edits", MEDIA, post_edit, "edit", needs=_IMAGES),
+    ClientRoute(_POST, "/v1/audio/transcriptions", MEDIA, post_transcription, "transcriptions", needs=_AUDIO),
+    *(ClientRoute(_READ, path, WATCHING, get_limits, needs="limits_routes") for path in LIMITS),
+    ClientRoute(_READ, FILES, WATCHING, get_page_file, needs="monitor_page"),
+    ClientRoute(_READ, "/monitor", WATCHING, get_monitor),
+    ClientRoute(_READ, "/monitor/events", WATCHING, get_events),
+    ClientRoute(_READ, "/metrics", WATCHING, get_metrics, needs="metrics"),
+)
+
 
 #: Nothing of ours reads a body with aiohttp's own methods, which this would limit; ours is `Config.max_body_bytes`.
 _NO_LIMIT = 0

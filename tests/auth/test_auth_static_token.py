@@ -8,7 +8,7 @@ from samples import rows
 from proxy.auth.static_token import StaticToken
 from proxy.core.secret import Secret
 from proxy.errors import SignInError
-from proxy.providers.upstream.credential import RequestCredential
+from proxy.providers.upstream.adapter import RequestCredential
 
 #: {"exp": 1800000000}
 JWT = "e30.eyJleHAiOjE4MDAwMDAwMDB9.SIGNATURE"

@@ -10,9 +10,8 @@ import pytest
 
 from proxy.cli.command import Context
 from proxy.cli.main import main
-from proxy.server.callers.key_file import read_keys
-from proxy.server.callers.keys import KeyLimits, digest_of
-from proxy.server.callers.meter import DAY_S
+from proxy.server.callers.callers import DAY_S
+from proxy.server.callers.keys import KeyLimits, digest_of, read_keys
 
 
 class Terminal:

@@ -6,8 +6,8 @@ from typing import Any
 
 from samples import rows
 
-from proxy.core.compaction import (
-    EFFORTS,
+from proxy.core.effort import (
+    RANKS,
     SYSTEM_MARKER,
     TASK_MARKER,
     TEXT_ONLY_MARKER,
@@ -50,12 +50,12 @@ def test_both_markers_in_the_newest_message(request_body: dict[str, Any], expect
     assert is_compaction(request_body) is expected
 
 
-@rows("effort", EFFORTS)
-@rows("cap", EFFORTS)
+@rows("effort", RANKS)
+@rows("cap", RANKS)
 def test_a_cap_lowers_and_never_raises(effort: str, cap: str) -> None:
     capped = capped_effort(effort, cap)
     assert capped is not None
-    assert EFFORTS.index(capped) == min(EFFORTS.index(effort), EFFORTS.index(cap))
+    assert RANKS.index(capped) == min(RANKS.index(effort), RANKS.index(cap))
 
 
 def test_off_is_no_cap() -> None:

@@ -15,8 +15,7 @@ from proxy.core.responses_events import incomplete_reason, responses_failure, re
 from proxy.core.upstream_failures import Failure, failure_of, retry_after_of
 from proxy.core.visible import Visible
 from proxy.errors import KINDS
-from proxy.providers.upstream.failures import upstream_error
-from proxy.providers.upstream.retry import Retry, decide
+from proxy.providers.upstream.failures import Retry, decide, upstream_error
 
 
 def failed(**error: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from harness import Live, ask, with_live
 
-from proxy.core.bodies.values import MAX_VALUES
+from proxy.core.bodies.decode import MAX_VALUES
 from proxy.server.serving import prepare
 
 PATHS = ["/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/v1/responses"]

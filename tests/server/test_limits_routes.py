@@ -16,7 +16,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.accounts.allowance_store import FILE_NAME
 from proxy.sandbox import Sandbox
 from proxy.server.request.state import STATE, AppState
-from proxy.server.routes.limits import PATHS
+from proxy.server.routes.watching import LIMITS
 from proxy.server.serving.allowances import explained
 
 LABELS = ["p1", "p2", "p3", "p4"]
@@ -25,7 +25,7 @@ LABELS = ["p1", "p2", "p3", "p4"]
 async def test_every_service_is_asked_when_somebody_looks(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.p4.options.usage["monthly"] = 100
     async with Live(sandbox, tmp_path, limits_routes=True) as live:
-        for path in PATHS:
+        for path in LIMITS:
             answer = await live.get(path)
             told = answer.json
             assert answer.status == 200 and answer.headers["Cache-Control"] == "no-store"
@@ -42,7 +42,7 @@ async def test_every_service_is_asked_when_somebody_looks(sandbox: Sandbox, tmp_
 
 
 async def test_off_nothing_is_told_nor_asked(live: Live) -> None:
-    answer = await live.get(PATHS[0])
+    answer = await live.get(LIMITS[0])
     assert answer.status == 404 and "PROXY_MONITOR_LIMITS" in answer.error["message"]
     assert (await live.post(ask())).status == 200
     assert list(live.app[STATE].allowances.current) == ["p1"]  # its answers tell, nobody was asked
@@ -75,7 +75,7 @@ async def test_a_service_that_does_not_answer_is_told_of_once(sandbox: Sandbox, 
     async with Live(sandbox, tmp_path, limits_routes=True, clock=lambda: at, **gone) as live:
         for _ in range(2):
             at = float(next(times))
-            assert (await live.get(PATHS[0])).json["accounts"] == []
+            assert (await live.get(LIMITS[0])).json["accounts"] == []
         told = [service for _, service, msg, _ in live.notes.records if msg == "allowance_not_told"]
         assert sorted(set(told)) == sorted(told) and "p4" in told
 
@@ -153,7 +153,7 @@ async def test_a_used_up_window_is_named_whatever_the_form(sandbox: Sandbox, tmp
     body: dict[str, Any] = {"error": {"type": "GoUsageLimitError", "message": "spent"}}
     sandbox.p4.options.usage["monthly"] = 100
     async with Live(sandbox, tmp_path, limits_routes=True, openai_routes=True) as live:
-        await live.get(PATHS[0])
+        await live.get(LIMITS[0])
         sandbox.p4.script.extend([{"status": 429, "body": body}] * 2)
         model = "opencode-go/kimi-k3"
         answer = await live.post(ask(model=model, stream=stream))

@@ -25,23 +25,22 @@ from proxy.core.cache_health import memory as cache_memory
 from proxy.core.cache_health.fingerprint import of_messages
 from proxy.core.cache_health.judge import Sent
 from proxy.core.identity import Owner
+from proxy.core.long_json import MAX_VALUES, Remembered
 from proxy.core.tools import read_tool
-from proxy.core.tools.remembered import MAX_VALUES, Remembered
 from proxy.observe.lifecycle import SPANS, NullLog
 from proxy.observe.metrics import counts
-from proxy.observe.monitor import sessions as monitor_sessions
 from proxy.observe.monitor import state as monitor_state
-from proxy.observe.monitor import steps
+from proxy.observe.monitor import tracked
 from proxy.observe.monitor.tracked import TrackedSession
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.p1_codex.account import rate_limits
 from proxy.providers.p1_codex.compaction.store import CompactionLimits, CompactionStore
 from proxy.providers.p1_codex.socket.continuation import ContinuationLimits, Continuations, Transcript
-from proxy.providers.p1_codex.socket.pool import PoolLimits
+from proxy.providers.p1_codex.socket.manager import PoolLimits
 from proxy.providers.p5_cursor import conversations
 from proxy.providers.p5_cursor.bridge import open_runs
 from proxy.providers.upstream.tokenizer import TextCounts, TokenizerLimits
-from proxy.server.request import sessions
+from proxy.server.request import accounts
 from proxy.server.request.state import STATE
 
 
@@ -59,13 +58,13 @@ def memos() -> set[int]:
 RECENT = 90
 #: The tables that grow with sessions, agents, users and texts, and how many entries they may have.
 BOUNDS: Mapping[str, int] = {
-    "Sessions._sessions": sessions.MAX_SESSIONS,
-    "SessionTable._all": monitor_sessions.MAX_SESSIONS,
-    "SessionTable._idle": monitor_sessions.MAX_SESSIONS,
+    "Sessions._sessions": accounts.MAX_SESSIONS,
+    "SessionTable._all": tracked.MAX_SESSIONS,
+    "SessionTable._idle": tracked.MAX_SESSIONS,
     "MonitorState._recent": RECENT,
     "MonitorState._notices": monitor_state.MAX_NOTICES,
     "RequestRow.timings": RECENT * len(SPANS),  # of those that are kept: which spans a request has is a matter of time
-    "Steps._counts": steps.HOUR,
+    "Steps._counts": tracked.HOUR,
     "Memory._owners": cache_memory.MAX_OWNERS,
     "TextCounts._newer": TokenizerLimits().remembered,
     "TextCounts._older": TokenizerLimits().remembered,
@@ -207,7 +206,7 @@ async def test_what_grows_with_new_sessions_is_bounded(
 
 
 def test_a_table_without_a_bound_is_found() -> None:
-    known = sessions.Sessions(lambda: 0.0, ())
+    known = accounts.Sessions(lambda: 0.0, ())
     held: list[str] = []
     vars(known)["held"] = held
     before = sizes(known)
@@ -227,19 +226,19 @@ PROMPT = Sent(of_messages({"messages": [{"role": "user", "content": LONG}]}), 0.
 REMEMBERED = TokenizerLimits().remembered
 TABLES: Mapping[str, Table] = {
     "Sessions._sessions": Table(
-        sessions.MAX_SESSIONS,
-        lambda: sessions.Sessions(lambda: 0.0, ()),
+        accounts.MAX_SESSIONS,
+        lambda: accounts.Sessions(lambda: 0.0, ()),
         lambda held, owner: held.routed(owner.session, "p1", explicit=True),
     ),
     "SessionTable._all": Table(
-        monitor_sessions.MAX_SESSIONS,
-        monitor_sessions.SessionTable,
+        tracked.MAX_SESSIONS,
+        tracked.SessionTable,
         lambda held, owner: held.of(owner.session, 0.0),
     ),
     "TrackedSession.agents": Table(
-        monitor_sessions.MAX_AGENTS,
+        tracked.MAX_AGENTS,
         lambda: TrackedSession(0.0),
-        lambda held, owner: monitor_sessions.agent_of(held, owner.session, None, 0.0),
+        lambda held, owner: tracked.agent_of(held, owner.session, None, 0.0),
     ),
     "Memory._owners": Table(
         cache_memory.MAX_OWNERS, cache_memory.Memory, lambda held, owner: held.reached(owner, PROMPT)

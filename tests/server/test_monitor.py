@@ -11,9 +11,9 @@ from harness import Live, ask, until, with_live
 
 from proxy.observe.lifecycle import SPANS
 from proxy.observe.monitor.snapshot import RequestRow, SessionRow, Snapshot, of_json
-from proxy.server.request import watchers
+from proxy.server.request import state
 from proxy.server.request.state import STATE
-from proxy.server.routes import monitor
+from proxy.server.routes import watching
 
 SESSION = {"x-claude-code-session-id": "s"}
 SYSTEM = "# Environment\n - Primary working directory: /projects/example\n"
@@ -72,8 +72,8 @@ async def event_of(response: aiohttp.ClientResponse) -> bytes:
 
 @pytest.fixture
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchers, "EVERY_S", 0.02)
-    monkeypatch.setattr(monitor, "KEEPALIVE_S", 0.05)
+    monkeypatch.setattr(state, "EVERY_S", 0.02)
+    monkeypatch.setattr(watching, "KEEPALIVE_S", 0.05)
 
 
 @pytest.mark.usefixtures("_quickly")
@@ -99,8 +99,8 @@ async def test_whoever_follows_is_sent_what_changes_and_comments_while_nothing_d
 async def test_all_who_follow_share_one_snapshot_and_there_are_not_too_many(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchers, "MAX_WATCHERS", 2)
-    monkeypatch.setattr(watchers, "EVERY_S", 60.0)  # within which both come, however busy the machine is
+    monkeypatch.setattr(state, "MAX_WATCHERS", 2)
+    monkeypatch.setattr(state, "EVERY_S", 60.0)  # within which both come, however busy the machine is
     store, made = live.app[STATE].monitor, []
     snapshot = store.snapshot
     monkeypatch.setattr(store, "snapshot", lambda: made.append(1) or snapshot())

@@ -14,7 +14,7 @@ from aiohttp.test_utils import make_mocked_request
 from harness import Live, with_live
 from samples import rows
 
-from proxy.server.routes.page import get_page_file, index, wants_html
+from proxy.server.routes.watching import _answer, _files, _wants_html, get_page_file
 
 ON = with_live(monitor_page=True)
 FOLDER = importlib.resources.files("proxy.observe.monitor") / "page"
@@ -113,12 +113,12 @@ async def test_a_browser_is_asked_for_the_key(live: Live) -> None:
 )
 def test_who_wants_a_page(accept: str | None, wanted: bool) -> None:
     request = make_mocked_request("GET", "/monitor", {} if accept is None else {"Accept": accept})
-    assert wants_html(request) is wanted
+    assert _wants_html(request) is wanted
 
 
 async def test_the_page_names_its_files_relative_to_itself() -> None:
     """So that it works under any prefix: `/monitor` has no slash behind it."""
-    answer = await index(make_mocked_request("GET", "/monitor"))
+    answer = _answer((await _files())["index.html"])
     assert isinstance(answer, web.Response) and answer.content_type == "text/html"
     page = answer.text or ""
     named = re.findall(r'(?:src|href)="([^"#]+)"', page)

@@ -15,7 +15,7 @@ from wires import WIRES, Wire
 from proxy.core.identity import MAX_ID_BYTES, Owner
 from proxy.observe.lifecycle import ProviderSelected, Sequenced
 from proxy.providers.registry import PROVIDERS
-from proxy.server.request.sessions import Sessions
+from proxy.server.request.accounts import Sessions
 from proxy.server.request.state import STATE
 
 MARKER = "You are a security monitor for autonomous AI coding agents."

@@ -16,7 +16,7 @@ from harness import Live, ask, parse_events, raw_request, until
 from proxy.config import Config
 from proxy.sandbox import Sandbox
 from proxy.server.listener import Listener
-from proxy.server.request.running import Running
+from proxy.server.request.admission import Running
 
 WORDS = "the proxy is stopped before this answer was whole"
 #: A model of each wire.

@@ -16,7 +16,7 @@ from proxy.observe.lifecycle import ProviderSelected
 from proxy.providers.accounts.named import root_of
 from proxy.sandbox import Sandbox
 from proxy.sandbox.p1.state import P1
-from proxy.server.request.affinity import IDLE_S, Affinity, session_key
+from proxy.server.request.accounts import ACCOUNT_IDLE_S, Affinity, session_key
 from proxy.server.request.state import STATE
 
 ACCOUNT = "x-model-proxy-account"
@@ -328,6 +328,6 @@ def test_the_table_of_sessions_is_bounded_and_forgets() -> None:
     for key in keys:
         table.note(key, "work")
     assert [table.of(key) for key in keys] == [None, "work", "work"]
-    now[0] = IDLE_S + 1
+    now[0] = ACCOUNT_IDLE_S + 1
     assert table.of(keys[2]) is None
     assert session_key("p1", None, "x" * 5000) == session_key("p1", None, None) != session_key("p1", "anna", None)

@@ -23,9 +23,8 @@ from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
 from proxy.cli.launch.client_environment import ELSEWHERE
 from proxy.core.outgoing_proxies import Exemptions
 from proxy.core.routing import ALIASES, Catalog, normalise_model, route, without_claude
-from proxy.server.callers.key_file import FILE_NAME as KEYS
-from proxy.server.callers.key_file import KeyFile
-from proxy.server.callers.keys import digest_of
+from proxy.server.callers.keys import FILE_NAME as KEYS
+from proxy.server.callers.keys import KeyFile, digest_of
 from proxy.settings import is_loopback
 
 _BASE, _TOKEN, _KEY = "ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"

@@ -14,8 +14,8 @@ from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, own_
 from proxy.cli.probing import PROBE_S, is_proxy
 from proxy.config import ConfigError
 from proxy.errors import ProxyError, as_typed
-from proxy.server.callers.key_file import FILE_NAME as KEYS
-from proxy.server.callers.key_file import read_keys
+from proxy.server.callers.keys import FILE_NAME as KEYS
+from proxy.server.callers.keys import read_keys
 from proxy.settings import is_loopback
 
 #: Where the kernel tells of sockets and processes, on Linux.

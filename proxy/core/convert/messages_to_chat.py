@@ -28,8 +28,7 @@ from proxy.core.content import (
 )
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import CHOICES, NO_RESULT, function_of, input_text, offered_tools, short_name
-from proxy.core.tools.open_calls import OpenCalls
+from proxy.core.tools.calls import CHOICES, NO_RESULT, OpenCalls, function_of, input_text, offered_tools, short_name
 from proxy.core.tools.schema import format_in_words
 from proxy.core.tools.step_budget import Steps, ToolSteps, ToolWalk
 from proxy.core.tools.typed_schema import typed_schema

@@ -21,11 +21,11 @@ from proxy.core.content import (
     reference_text,
     without_links,
 )
+from proxy.core.long_json import Remembered
 from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import IMAGE_TOKENS, Length, pdf_tokens
 from proxy.core.tokens.responses_count import encrypted_tokens
 from proxy.core.tools.calls import input_text
-from proxy.core.tools.remembered import Remembered
 from proxy.core.tools.schema import format_in_words
 
 #: What a message costs beside its content.

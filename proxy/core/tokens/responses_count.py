@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proxy.core.long_json import Remembered
 from proxy.core.sse import dump_sorted_json
 from proxy.core.tokens.counting import IMAGE_TOKENS, Length, pdf_tokens
-from proxy.core.tools.remembered import Remembered
 
 #: What an item or a tool costs beside its texts.
 ITEM_OVERHEAD = 4

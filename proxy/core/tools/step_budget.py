@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from proxy.core.tools.remembered import Remembered
+from proxy.core.long_json import Remembered
 
 #: Members looked at in one schema, or in an answer and its schema. The largest schema that strict mode takes has 5,000
 #: properties, a large one of a tool some hundred; so many take about 20 ms.

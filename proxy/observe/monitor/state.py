@@ -40,11 +40,24 @@ from proxy.observe.lifecycle import (
     UpstreamStarted,
     UsageUpdated,
 )
-from proxy.observe.monitor.sessions import SessionTable, agent_of
 from proxy.observe.monitor.snapshot import UNRATED, AllowanceRow, CacheView, Notice, RequestRow, Series, Snapshot
-from proxy.observe.monitor.steps import HOUR, STEP_S, Steps, step_at
-from proxy.observe.monitor.texts import one_line, short
-from proxy.observe.monitor.tracked import NONE, Live, TrackedRequest, added, raised, rated, session_row
+from proxy.observe.monitor.tracked import (
+    HOUR,
+    NONE,
+    STEP_S,
+    Live,
+    SessionTable,
+    Steps,
+    TrackedRequest,
+    added,
+    agent_of,
+    one_line,
+    raised,
+    rated,
+    session_row,
+    short,
+    step_at,
+)
 
 #: Requests that are over and still shown; those under way that are known, of which the admission lets far fewer in.
 MAX_RECENT, MAX_ACTIVE = 200, 10_000

@@ -1,7 +1,8 @@
-"""What the store keeps of a request, of a session and of an agent, and the rows that are made of it."""
+"""What the store keeps of requests, sessions and agents, in bounded tables, and the rows that are made of it."""
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,79 @@ from proxy.observe.monitor.snapshot import (
     SessionRow,
     Throughput,
 )
-from proxy.observe.monitor.steps import TREND, Steps
+
+#: The length of a step, in seconds.
+STEP_S = 10.0
+#: Steps of the hour that is told of the whole proxy, and of the ten minutes that are told of a session.
+HOUR, TREND = 360, 60
+
+
+def step_at(now: float) -> int:
+    """The step that a moment belongs to. `now`: seconds of a clock that only goes forward."""
+    return int(now // STEP_S)
+
+
+class Steps:
+    """The newest `size` counts. Moments before the newest one that was told belong to it."""
+
+    __slots__ = ("_counts", "_newest", "_size")
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._counts: deque[int] = deque(maxlen=size)
+        self._newest = 0
+
+    def add(self, step: int, count: int) -> None:
+        if step > self._newest or (self._counts and not self._counts[0]):
+            self._go_on(step)
+        if self._counts:
+            self._counts[-1] += count
+        elif count:
+            self._counts.append(count)
+
+    def until(self, step: int) -> tuple[int, ...]:
+        """Ending with this step; without the zeros at the beginning."""
+        self._go_on(step)
+        return tuple(self._counts)
+
+    def whole(self, step: int) -> tuple[int, ...]:
+        """The same with the zeros: always of one length."""
+        told = self.until(step)
+        return (0,) * (self._size - len(told)) + told
+
+    def _go_on(self, step: int) -> None:
+        counts, missing = self._counts, step - self._newest
+        if missing > 0:
+            self._newest = step
+            if counts:
+                counts.extend([0] * min(missing, self._size))
+        while counts and not counts[0]:
+            counts.popleft()
+
+
+#: Of an id or a name, and of a message, in characters.
+MAX_ID, MAX_MESSAGE = 512, 500
+
+
+def short(text: str | None) -> str | None:
+    """An id or a name, at its full length unless somebody wants to fill tables, fit for a terminal."""
+    if text is None or (len(text) <= MAX_ID and text.isprintable()):
+        return text
+    return _printable(text[:MAX_ID])
+
+
+def one_line(text: str) -> str:
+    """A message as one line, fit for a terminal."""
+    if not text:
+        return ""
+    line = " ".join(text[: 4 * MAX_MESSAGE].split())
+    clean = line if line.isprintable() else _printable(line)
+    return clean if len(clean) <= MAX_MESSAGE else f"{clean[: MAX_MESSAGE - 1]}…"
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text)
+
 
 NONE = Throughput()
 _UNSEEN = CacheView()
@@ -260,3 +333,77 @@ def _shared(totals: Totals, live: Mapping[int, Live], now: float) -> dict[str, A
         "throughput": added(totals.throughput, extra.throughput),
         "last_seen": now,
     }
+
+
+#: Sessions, and agents of one. The least recently seen goes first, an active one never.
+MAX_SESSIONS, MAX_AGENTS = 1_000, 64
+#: What stands for a missing session id where sessions are sorted and shown.
+NO_SESSION = "no-session"
+
+
+class SessionTable:
+    """Every session by its id; those without an active request also in the order in which they were last seen."""
+
+    def __init__(self) -> None:
+        self._all: dict[str | None, TrackedSession] = {}
+        self._idle: OrderedDict[str | None, None] = OrderedDict()
+
+    def of(self, name: str | None, wall: float) -> TrackedSession:
+        """Made where it is not known. `wall`: epoch seconds."""
+        key = name and short(name)
+        session = self._all.get(key)
+        if session is None:
+            session = self._all[key] = TrackedSession(wall, id=key)
+            self._idle[key] = None
+            if len(self._all) > MAX_SESSIONS:
+                self._forget()
+        return session
+
+    def busy(self, session: TrackedSession) -> None:
+        """It has an active request."""
+        self._idle.pop(session.id, None)
+
+    def left(self, session: TrackedSession) -> None:
+        """A request of it is over, or turned out to be of another one."""
+        if session.active or self._all.get(session.id) is not session:
+            return
+        if not session.requests:
+            del self._all[session.id]
+            return
+        self._idle[session.id] = None
+        self._idle.move_to_end(session.id)
+        if len(self._all) > MAX_SESSIONS:
+            self._forget()
+
+    def known(self) -> list[TrackedSession]:
+        """By the text of their ids, so that rows stay where they are."""
+        return sorted(self._all.values(), key=lambda session: session.id or NO_SESSION)
+
+    def _forget(self) -> None:
+        """Those that were idle for longest; the last of them was seen just now."""
+        while len(self._all) > MAX_SESSIONS and len(self._idle) > 1:
+            oldest, _ = self._idle.popitem(last=False)
+            del self._all[oldest]
+
+
+def agent_of(session: TrackedSession, name: str | None, parent: str | None, wall: float) -> TrackedAgent:
+    """An agent of a session, made where it is not known; None is the main conversation."""
+    key = name and short(name)
+    agent = session.agents.get(key)
+    if agent is None:
+        _forget_agents(session)
+        agent = session.agents[key] = TrackedAgent(wall)
+    if parent and not agent.parent:
+        agent.parent = short(parent)
+    return agent
+
+
+def _forget_agents(session: TrackedSession) -> None:
+    """The sub-agents that were seen least recently, so that there is room for one more; their counts stay in those of
+    the session."""
+    over = len(session.agents) - MAX_AGENTS + 1
+    if over <= 0:
+        return
+    idle = sorted((agent.last_seen, name) for name, agent in session.agents.items() if name and not agent.active)
+    for _, name in idle[:over]:
+        del session.agents[name]

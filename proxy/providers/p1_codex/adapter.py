@@ -25,7 +25,7 @@ from proxy.providers.p1_codex.socket.frames import SharedBody
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.socket.selection import TransportSelection
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
-from proxy.providers.upstream.credential import RequestCredential
+from proxy.providers.upstream.adapter import RequestCredential
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import Batch, Transport
 

@@ -49,8 +49,8 @@ from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.signed import Signer
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.turn import CodexTurn
+from proxy.providers.upstream.adapter import translated
 from proxy.providers.upstream.new_models import NewModels, is_new
-from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import HttpTimers, HttpTransport
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from proxy.auth.store import Credential
 from proxy.config import Config
-from proxy.core.compaction import capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
-from proxy.core.effort import effort_asked
+from proxy.core.effort import capped_effort, effort_asked, is_compaction
 from proxy.core.identity import Owner, fits_header
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.compaction import EFFORTS
+from proxy.core.effort import RANKS
 from proxy.core.routing import Added, normalise_model
 from proxy.providers.p1_codex.catalog import MODELS, TIERS
 from proxy.settings import Rows, header, integer, models_row, row, switch, url, word_of
@@ -57,7 +57,7 @@ class CodexSettings(Rows):
         "p1.effort",
         "PROXY_P1_EFFORT",
         None,
-        word_of(*EFFORTS),
+        word_of(*RANKS),
         "Reasoning effort for every p1 request, whatever was asked for.",
     )
     service_tier: str | None = row(

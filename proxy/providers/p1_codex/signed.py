@@ -15,8 +15,8 @@ from proxy.providers.p1_codex.account.workspace import Workspace, Workspaces
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import with_credential
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.upstream.adapter import RequestCredential
 from proxy.providers.upstream.attempts import Attempts
-from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.transport import UpstreamRequest, Written
 
 

@@ -21,10 +21,9 @@ from proxy.providers.p2_kimi.catalog import LABEL, catalog_of, model_for
 from proxy.providers.p2_kimi.request import chat_body, fallbacks, target_of
 from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
+from proxy.providers.upstream.adapter import RequestCredential, translated
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic_estimate
-from proxy.providers.upstream.credential import RequestCredential
-from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import (
     Batch,
     HttpTimers,

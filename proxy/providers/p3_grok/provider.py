@@ -27,12 +27,10 @@ from proxy.providers.p3_grok.ingress import INGRESS
 from proxy.providers.p3_grok.request import Written, count, responses_body, target_of
 from proxy.providers.p3_grok.search import WEB, X
 from proxy.providers.p3_grok.settings import GrokSettings
-from proxy.providers.upstream.adapter import RequestBody
+from proxy.providers.upstream.adapter import RequestBody, RequestCredential, translated
 from proxy.providers.upstream.attempts import AttemptRunner
-from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.new_models import NewModels, is_new
 from proxy.providers.upstream.responses_wire import ResponsesWire
-from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import (
     Batch,
     HttpTimers,

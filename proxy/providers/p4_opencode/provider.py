@@ -26,12 +26,11 @@ from proxy.providers.p4_opencode.catalog import LABEL, WIRE_PATHS, OpenCodeModel
 from proxy.providers.p4_opencode.ingress import ingress_of
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
-from proxy.providers.upstream.adapter import RequestBody
+from proxy.providers.upstream.adapter import RequestBody, translated
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
 from proxy.providers.upstream.messages_wire import MessagesWire, messages_profile
 from proxy.providers.upstream.responses_wire import ResponsesWire
-from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import (
     Batch,
     HttpTimers,

@@ -37,8 +37,8 @@ from proxy.providers.p5_cursor.run.run import Run
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.wire.protobuf import encode
+from proxy.providers.upstream.adapter import RequestCredential
 from proxy.providers.upstream.chat_wire import note_format
-from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.transport import Batch
 
 #: Work over requests up to this size, in characters, is done at once; over larger ones in a thread.

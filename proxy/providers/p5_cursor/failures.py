@@ -21,7 +21,7 @@ from proxy.core.error_bodies import error_of_body, masked
 from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.p5_cursor.catalog import LABEL
 from proxy.providers.upstream import failures
-from proxy.providers.upstream.retry import parse_retry_after
+from proxy.providers.upstream.failures import parse_retry_after
 from proxy.providers.upstream.transport import Service
 
 SERVICE = "cursor"

@@ -23,7 +23,7 @@ from proxy.providers.p5_cursor.headers import call_headers
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.snapshot import SNAPSHOT
 from proxy.providers.p5_cursor.wire.protobuf import decode
-from proxy.providers.upstream.credential import CredentialSource
+from proxy.providers.upstream.adapter import CredentialSource
 
 PATH = "/agent.v1.AgentService/GetUsableModels"
 #: An envelope, and the content type of streams, are refused here.

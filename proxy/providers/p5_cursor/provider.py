@@ -24,8 +24,8 @@ from proxy.providers.p5_cursor.ingress import INGRESS
 from proxy.providers.p5_cursor.live_catalog import LiveCatalog
 from proxy.providers.p5_cursor.models import select
 from proxy.providers.p5_cursor.settings import CursorSettings
+from proxy.providers.upstream.adapter import RequestCredential
 from proxy.providers.upstream.attempts import AttemptRunner
-from proxy.providers.upstream.credential import RequestCredential
 
 
 class CursorProvider:

@@ -2,20 +2,25 @@
 
 An upstream differs in sign-in, address and what its failures mean; a wire in how a request is written and its answer
 is read. A provider brings an `UpstreamAdapter`; the three wires are `chat_wire`, `responses_wire` and `messages_wire`.
+What their adapters share is here too: the body of a request, its credential, and translation in a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol, TypeVar
 
+from proxy.auth.store import Credential
 from proxy.core.invalid import cut
 from proxy.core.long_json import object_json
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
+from proxy.core.secret import Secret
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
+from proxy.observe.timings import Timings
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.transport import Batch, Service
 
@@ -152,3 +157,92 @@ def let_go(call: Call, policy: AnswerPolicy | None, body: RequestBody) -> None:
         policy.keep_ids()
     body.let_go()
     call.let_go()
+
+
+T = TypeVar("T")
+
+
+def translated(
+    call: Call, translate: Callable[[], T], answer: Callable[[T], AsyncGenerator[list[Event], None]]
+) -> AsyncGenerator[list[Event], None]:
+    """The answer to a call. Raises what `translate` raises, of a large request when the answer is asked for.
+
+    translate  the request in the upstream's form: pure, since it may run in a thread
+    answer     asks the upstream with that
+    """
+    # of a small one no generator of its own: each layer between an upstream and the writer costs every event
+    return _in_thread(translate, answer) if call.large else answer(translate())
+
+
+async def _in_thread(
+    translate: Callable[[], T], answer: Callable[[T], AsyncGenerator[list[Event], None]]
+) -> AsyncGenerator[list[Event], None]:
+    async with aclosing(answer(await asyncio.to_thread(translate))) as batches:
+        async for batch in batches:
+            yield batch
+
+
+class CredentialSource(Protocol):
+    """`proxy.auth.refresh.Credentials`, or a token that the user has set. All raise ProxyError."""
+
+    async def get(self) -> Credential:
+        """One that is ready for use."""
+        ...
+
+    @property
+    def present(self) -> bool:
+        """Whether there is one to try, without asking anybody."""
+        ...
+
+    @property
+    def account(self) -> int | None:
+        """Whose it is, to be compared only, see `account_digest`."""
+        ...
+
+    async def renew(self, rejected: Secret) -> Credential:
+        """One whose access token is not this, which the service has refused."""
+        ...
+
+    async def close(self) -> None:
+        """Ends background work. Called once, at shutdown."""
+        ...
+
+
+class RequestCredential:
+    """`renewed` tells whether that has happened; `timings` of the request learn how long it waited."""
+
+    def __init__(self, credentials: CredentialSource, timings: Timings | None = None) -> None:
+        self._credentials = credentials
+        self._timings = timings or Timings()
+        self._current: Credential | None = None
+        self.renewed = False
+
+    @property
+    def current(self) -> Credential:
+        """The one to send. Only after `get`."""
+        if self._current is None:
+            raise RuntimeError("used before sign-in")
+        return self._current
+
+    @property
+    def account_id(self) -> str | None:
+        """Whose it is, as far as that is known."""
+        return self._current.account_id if self._current is not None else None
+
+    async def get(self) -> Credential:
+        """Raises ProxyError."""
+        if self._current is not None:  # what came before the first attempt is over
+            self._current = await self._credentials.get()
+            return self._current
+        self._timings.signing_in()
+        self._current = await self._credentials.get()
+        self._timings.signed_in()
+        return self._current
+
+    async def renew(self) -> bool:
+        """Another one in place of a refused one; False when that was done before. Raises ProxyError."""
+        if self.renewed or self._current is None:
+            return False
+        self.renewed = True
+        self._current = await self._credentials.renew(self._current.access)
+        return True

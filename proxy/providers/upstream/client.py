@@ -1,19 +1,21 @@
-"""The shared way to upstreams over HTTP: one client session, and error answers read with bounds."""
+"""The shared way to upstreams over HTTP: one client session, bodies sent in pieces, error answers read with bounds."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
 
+from proxy.core.media.pieces import Pieces
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.timings import Timings
-from proxy.providers.upstream.aiohttp_internals import BodyResponse
+from proxy.providers.upstream.aiohttp_internals import BodyResponse, HookedConnector
 from proxy.providers.upstream.outgoing_proxy import OutboundConnector, TunnelTimers
 
 CONNECT_TIMEOUT_S = 15.0
@@ -36,9 +38,10 @@ async def client_session(
 ) -> AsyncGenerator[aiohttp.ClientSession, None]:
     """The client for all calls to upstreams and issuers, HTTP and WebSocket, through these outgoing proxies: no
     cookies, no redirects by default of its users, no time limit as a whole (each call brings its own timers)."""
-    connector = OutboundConnector(
-        proxies, clock=clock, timers=timers or TunnelTimers(), limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S
-    )
+    pool: dict[str, Any] = {"limit": MAX_CONNECTIONS, "keepalive_timeout": KEEPALIVE_S}
+    connector = HookedConnector(**pool)
+    if proxies.addresses:
+        connector = OutboundConnector(proxies, clock=clock, timers=timers or TunnelTimers(), **pool)
     # each call names its own user agent, or none
     async with _client(connector, skip_auto_headers=("User-Agent",)) as session:
         yield session
@@ -50,19 +53,18 @@ def client_over(
     """Another client over the connections of a `client_session`, with middlewares and options of its own. Closing it,
     which is its user's to do, leaves the connections alone."""
     connector = session.connector
-    if not isinstance(connector, OutboundConnector):
+    if not isinstance(connector, HookedConnector):
         raise TypeError(type(connector))
     return _client(connector, *outer, connector_owner=False, **options)
 
 
-def _client(
-    connector: OutboundConnector, *outer: aiohttp.ClientMiddlewareType, **options: Any
-) -> aiohttp.ClientSession:
+def _client(connector: HookedConnector, *outer: aiohttp.ClientMiddlewareType, **options: Any) -> aiohttp.ClientSession:
+    inner = (connector.check_answer,) if isinstance(connector, OutboundConnector) else ()
     return aiohttp.ClientSession(
         connector=connector,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         cookie_jar=aiohttp.DummyCookieJar(),
-        middlewares=(*outer, connector.check_answer),
+        middlewares=(*outer, *inner),
         trace_configs=[_connection_times()],
         max_line_size=MAX_HEADER_BYTES,
         max_field_size=MAX_HEADER_BYTES,
@@ -100,3 +102,35 @@ async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BY
     except (TimeoutError, aiohttp.ClientError, OSError):
         pass
     return bytes(body[:limit])
+
+
+#: Bodies of requests up to this size are sent at once, longer ones in pieces of it.
+SENT_PIECE = 64 * 1024
+
+
+def in_pieces(
+    body: bytes | Pieces, headers: dict[str, str], timer: asyncio.Timeout, timeout_s: float
+) -> tuple[bytes | AsyncGenerator[bytes | memoryview, None], dict[str, str]]:
+    """What aiohttp is given as the body and as the headers of a POST: a long body goes out piece by piece. A file would
+    do so too, but to read one it is copied at once, on the loop: 30 ms for 60 MB.
+
+    timer, timeout_s  wound up behind each piece
+    """
+    if isinstance(body, Pieces):
+        return _sent(body, timer, timeout_s), headers
+    if len(body) <= SENT_PIECE:
+        return body, headers
+    pieces = (memoryview(body)[at : at + SENT_PIECE] for at in range(0, len(body), SENT_PIECE))
+    return _sent(pieces, timer, timeout_s), {**headers, "Content-Length": str(len(body))}
+
+
+async def _sent(
+    body: Iterable[bytes | memoryview], timer: asyncio.Timeout, timeout_s: float
+) -> AsyncGenerator[bytes | memoryview, None]:
+    """The pieces. After each others get their turn, which a reader as fast as we are would not leave them, and the
+    timer is wound up: a large body may take minutes on a slow line."""
+    for piece in body:
+        yield piece
+        with contextlib.suppress(RuntimeError):  # the answer came before the end of the request
+            timer.reschedule(asyncio.get_running_loop().time() + timeout_s)
+        await asyncio.sleep(0)

@@ -1,21 +1,124 @@
-"""Failures of upstreams as errors for the client: what each is called, and what the client should do."""
+"""Failures of upstreams: when a request is sent again, and the error that a client gets otherwise.
+
+Decisions are values; only the runner of attempts acts on them.
+
+The rule is the table `RETRY_BUDGETS`, for every provider and every transport: nothing is replayed once the client has
+seen a part of the answer, with one exception (a stream that only produced thinking may start over once), and a failure
+that the client repeats by itself is not repeated here for long. Of an answer that is sent whole a client sees nothing
+before its end.
+"""
 
 from __future__ import annotations
 
-import re
+from dataclasses import dataclass
 
-from proxy.core.allowances.words import wait_text
-from proxy.core.upstream_failures import Failure, passes
+from proxy.core.upstream_failures import PASSING_KINDS, Failure, as_seconds, moment_of_http_date, passes
+from proxy.core.visible import Visible
 from proxy.errors import ProxyError, UpstreamError
-from proxy.providers.upstream.retry import MAX_WAIT_S
+
+#: Attempts after the first.
+MAX_RETRIES = 3
+#: A request whose answer was without content is sent again at most this often: it may be what the model means.
+MAX_EMPTY_RETRIES = 2
+#: A stream that broke while only thinking was shown.
+MAX_THINKING_RETRIES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RetryBudget:
+    """What may still be done about a failed attempt.
+
+    recovery  whether its cause may be removed and the request sent again at once: a new token, the whole conversation
+    failures  how many attempts may be repeated in all
+    empties   how many answers without content may be asked for again
+    """
+
+    recovery: bool
+    failures: int
+    empties: int
+
+
+#: How much the client has seen -> what may be done.
+RETRY_BUDGETS: dict[Visible, RetryBudget] = {
+    **dict.fromkeys(
+        (Visible.NOTHING, Visible.FRAMING, Visible.BUFFERED), RetryBudget(True, MAX_RETRIES, MAX_EMPTY_RETRIES)
+    ),
+    Visible.THINKING: RetryBudget(False, MAX_THINKING_RETRIES, 0),
+    Visible.CONTENT: RetryBudget(False, 0, 0),
+}
+
+BASE_S = 2.0
+CAP_S = 30.0
+#: A longer wait belongs to the client, which can tell its user.
+MAX_WAIT_S = 30.0
+MIN_WAIT_S = 0.1
+
+RETRYABLE = PASSING_KINDS | {"transport"}
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Try again after `after` seconds."""
+
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Tell the client."""
+
+
+Decision = Retry | GiveUp
+
+
+def backoff(attempt: int, chance: float) -> float:
+    """Seconds before retry `attempt` (0, 1, 2 …): between half of and the whole step of 2, 4, 8 … at most 30 s."""
+    step = min(CAP_S, BASE_S * float(2**attempt))
+    return step * (0.5 + 0.5 * chance)
+
+
+def decide(error: ProxyError, *, attempt: int, visible: Visible, chance: float) -> Decision:
+    """What to do about a failed attempt.
+
+    attempt  how many attempts were repeated already
+    chance   a random number from 0 to 1
+    """
+    if not isinstance(error, UpstreamError) or error.kind not in RETRYABLE or not error.repeatable or error.final:
+        return GiveUp()
+    if attempt >= RETRY_BUDGETS[visible].failures:
+        return GiveUp()
+    if error.retry_after is None:
+        return Retry(backoff(attempt, chance))
+    return Retry(max(MIN_WAIT_S, error.retry_after)) if error.retry_after <= MAX_WAIT_S else GiveUp()
+
+
+def decide_empty(*, attempt: int, visible: Visible, after_tool_result: bool, chance: float) -> Decision:
+    """What to do about an answer without content. After a tool result the call itself may have been the answer, so one
+    more attempt is enough there."""
+    allowed = RETRY_BUDGETS[visible].empties
+    if attempt >= (min(1, allowed) if after_tool_result else allowed):
+        return GiveUp()
+    return Retry(backoff(attempt, chance))
+
+
+def parse_retry_after(value: str | None, *, now: float) -> float | None:
+    """Seconds of a `Retry-After` header: a number, or an HTTP date; None for anything else.
+
+    >>> parse_retry_after("1.5", now=0), parse_retry_after("soon", now=0)
+    (1.5, None)
+    """
+    seconds = as_seconds(value)
+    if seconds is not None or value is None:
+        return seconds
+    moment = moment_of_http_date(value)
+    return None if moment is None else as_seconds(moment - now)
+
 
 #: How long a client should wait after a failure that usually passes, when the upstream names no time.
 TRANSIENT_WAIT_S = 2.0
 #: Kinds whose status says what the caller should do, whatever the upstream's was. Of what usually passes, the
 #: upstream's is kept, unless it says that the request is wrong.
 _OWN_STATUS = frozenset({"overloaded", "billing", "usage_limit"})
-#: Words of a message that says when.
-_TELLS_WHEN = re.compile(r"try again (?:in|at)|available again in|used up until|\breset", re.IGNORECASE)
 #: Kinds that usually pass.
 _PASSING = frozenset({"transient", "upstream_timeout", "overloaded"})
 
@@ -45,11 +148,3 @@ def client_error(error: UpstreamError, *, sign_in_hint: str) -> UpstreamError:
     if error.status == 401:
         error = error.replaced(message=f"{error.message} ({sign_in_hint})")
     return error
-
-
-def with_long_wait(error: ProxyError) -> ProxyError:
-    """The error with the time to wait in its words, where that is longer than ours and than that of clients: few show
-    the header."""
-    if error.retry_after is None or error.retry_after <= MAX_WAIT_S or _TELLS_WHEN.search(error.message):
-        return error
-    return error.replaced(message=f"{error.message.rstrip('. ')}; try again in {wait_text(error.retry_after)}")

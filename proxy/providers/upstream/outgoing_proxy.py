@@ -18,7 +18,7 @@ from aiohttp import hdrs
 from proxy.core.outgoing_proxies import OutboundProxies, Proxy
 from proxy.errors import UpstreamError
 from proxy.providers.upstream.aiohttp_internals import Connect, Connection, HookedConnector, lead_through_proxy
-from proxy.providers.upstream.retry import parse_retry_after
+from proxy.providers.upstream.failures import parse_retry_after
 
 AUTHENTICATION_REQUIRED = 407
 

@@ -29,13 +29,10 @@ from proxy.observe.lifecycle import Log
 from proxy.observe.timings import Timings
 from proxy.providers.contract import LARGE_BYTES
 from proxy.providers.upstream.aiohttp_internals import UnpacksTooLarge
-from proxy.providers.upstream.client import TRUST, read_error
+from proxy.providers.upstream.client import TRUST, in_pieces, read_error
+from proxy.providers.upstream.event_reader import RESPONSES_RUNS, EventReader, PauseTimer, Read, TextRuns
 from proxy.providers.upstream.event_reader import Batch as Batch
-from proxy.providers.upstream.event_reader import EventReader, Read
-from proxy.providers.upstream.pauses import PauseTimer
-from proxy.providers.upstream.retry import parse_retry_after
-from proxy.providers.upstream.sending import in_pieces
-from proxy.providers.upstream.text_runs import RESPONSES_RUNS, TextRuns
+from proxy.providers.upstream.failures import parse_retry_after
 
 #: A JSON answer (search results, or a whole answer in place of a stream) beyond this is refused.
 MAX_JSON_BYTES = 8 * 1024 * 1024

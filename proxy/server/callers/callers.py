@@ -1,18 +1,196 @@
-"""The callers of one application."""
+"""The callers of one application: what each has used, and whether it may go on.
+
+Each process counts for itself: several replicas give a caller several times as much. Tokens of the day outlive a
+restart, in a file.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import math
+import time
 import uuid
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
-from proxy.errors import ProxyError
+from proxy.auth.store import remove_leftovers, write_private
+from proxy.errors import BusyError, ProxyError
+from proxy.observe.lifecycle import Log, NullLog
 from proxy.observe.monitor.snapshot import RequestRow
-from proxy.server.callers.key_file import KeyFile
-from proxy.server.callers.keys import CallerKey, digest_of
-from proxy.server.callers.meter import Meter
+from proxy.server.callers.keys import MAX_KEYS, CallerKey, KeyFile, digest_of, is_name
+
+FILE_NAME = "callers.json"
+MAX_FILE_BYTES = 1024 * 1024
+#: The file is written no more often than this.
+SAVE_EVERY_S = 10.0
+MINUTE_S = 60.0
+DAY_S = 86_400
+
+
+@dataclass(slots=True)
+class Used:
+    """Of one caller, since midnight UTC."""
+
+    requests: int = 0
+    tokens: int = 0
+
+
+@dataclass(slots=True)
+class Day:
+    """number  days since the epoch, UTC"""
+
+    number: int = 0
+    used: dict[str, Used] = field(default_factory=dict)
+
+
+class Meter:
+    """Of one application.
+
+    clock   epoch seconds
+    folder  where the file is kept; None: in memory only
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.time,
+        log: Log | None = None,
+        *,
+        folder: Path | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._clock = clock
+        self._log = log or NullLog()
+        self._path = None if folder is None else folder / FILE_NAME
+        self._sleep = sleep
+        self._begun: dict[str, deque[float]] = {}
+        self._day = Day()
+        self._saving: asyncio.Task[None] | None = None
+        self._writing: asyncio.Future[None] | None = None
+        self._changed = self._failed = False
+
+    def enter(self, key: CallerKey) -> None:
+        """One more request of a caller. Raises BusyError (429, with a `Retry-After`)."""
+        now, limits = self._clock(), key.limits
+        used = self._used(key.name, now)
+        if limits.tokens_per_day is not None and used.tokens >= limits.tokens_per_day:
+            what = f"the {limits.tokens_per_day} tokens a day of the key {key.name} are used; it goes on at 0:00 UTC"
+            raise BusyError(what, retry_after=DAY_S - math.floor(now) % DAY_S)
+        if limits.per_minute is not None:
+            self._begin(key.name, limits.per_minute, now)
+        used.requests += 1
+        self._save_soon()
+
+    def _begin(self, name: str, most: int, now: float) -> None:
+        begun = self._begun.setdefault(name, deque())
+        while begun and not 0 <= now - begun[0] < MINUTE_S:
+            begun.popleft()
+        if len(begun) >= most:
+            wait = max(1, math.ceil(begun[-most] + MINUTE_S - now))
+            raise BusyError(f"busy: the key {name} may begin {most} requests a minute; wait", retry_after=wait)
+        begun.append(now)
+
+    def spent(self, name: str, tokens: int) -> None:
+        """A request of a caller is over and has cost so much."""
+        if tokens:
+            self._used(name, self._clock()).tokens += tokens
+            self._save_soon()
+
+    def _used(self, name: str, now: float) -> Used:
+        today = math.floor(now) // DAY_S
+        if today != self._day.number:
+            self._day = Day(today)
+            self._begun = {one: begun for one, begun in self._begun.items() if begun and now - begun[-1] < MINUTE_S}
+        if name not in self._day.used and len(self._day.used) >= 2 * MAX_KEYS:  # names that come and go
+            del self._day.used[next(iter(self._day.used))]
+        return self._day.used.setdefault(name, Used())
+
+    async def load(self) -> None:
+        """Reads what was used before the start. A file that is none of ours, or of a newer version, is told of: then
+        the day begins anew."""
+        if self._path is None:
+            return
+        await asyncio.to_thread(remove_leftovers, self._path.parent)
+        self._day = await asyncio.to_thread(read_day, self._path)
+        if not self._day.number and await asyncio.to_thread(self._path.exists):
+            self._log.write("warn", "callers", "callers_not_read", file=str(self._path))
+
+    async def close(self) -> None:
+        """Writes what is not written yet."""
+        if self._saving is not None:
+            self._saving.cancel()
+            await asyncio.wait({self._saving})
+        if self._writing is not None and not self._writing.done():
+            await asyncio.wait({self._writing})  # or the older one would land last
+        if self._changed:
+            await self._save()
+
+    def _save_soon(self) -> None:
+        self._changed = self._path is not None
+        if self._changed and (self._saving is None or self._saving.done()):
+            self._saving = asyncio.create_task(self._save_changes())
+
+    async def _save_changes(self) -> None:
+        while self._changed:
+            await self._sleep(SAVE_EVERY_S)
+            await self._save()
+
+    async def _save(self) -> None:
+        if self._path is None:
+            return
+        self._changed = False
+        try:
+            self._writing = asyncio.ensure_future(asyncio.to_thread(write_private, self._path, encode_day(self._day)))
+            await asyncio.shield(self._writing)
+            self._failed = False
+        except OSError as error:
+            if not self._failed:  # a full disk is told of once
+                reason = type(error).__name__
+                self._log.write("warn", "callers", "callers_not_kept", file=str(self._path), error=reason)
+            self._failed = True
+
+
+def encode_day(day: Day) -> bytes:
+    used = {name: [one.requests, one.tokens] for name, one in day.used.items()}
+    return json.dumps({"day": day.number, "used": used}).encode()
+
+
+def decode_day(data: bytes) -> Day:
+    """An empty one for what is none of ours: then the day begins anew."""
+    try:
+        told = json.loads(data)
+    except (ValueError, RecursionError):
+        return Day()
+    if not isinstance(told, dict) or type(told.get("day")) is not int or not isinstance(told.get("used"), Mapping):
+        return Day()
+    known = [(name, _used_of(row)) for name, row in list(told["used"].items())[: 2 * MAX_KEYS] if is_name(name)]
+    return Day(told["day"], {name: used for name, used in known if used is not None})
+
+
+def _used_of(row: Any) -> Used | None:
+    right = isinstance(row, list) and len(row) == 2 and all(type(one) is int and one >= 0 for one in row)
+    return Used(*row) if right else None
+
+
+def read_day(path: Path) -> Day:
+    """What a file holds. Blocks."""
+    try:
+        with path.open("rb") as file:
+            return decode_day(file.read(MAX_FILE_BYTES))
+    except OSError:
+        return Day()
+
+
+def used_today(path: Path, now: float) -> Mapping[str, Used]:
+    """name -> what was used since midnight UTC, as a running proxy wrote last. Blocks."""
+    day = read_day(path)
+    return day.used if day.number == math.floor(now) // DAY_S else {}
+
 
 #: The key that a request came with; not there for the one of the settings, and where none is needed.
 CALLER: web.RequestKey[CallerKey] = web.RequestKey("caller", CallerKey)

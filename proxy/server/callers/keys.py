@@ -1,4 +1,4 @@
-"""A caller's key as data, and the form of the file that holds all of them. Pure.
+"""The keys of callers, and the file that holds them: read again when it changes, written whole.
 
 A key is 256 random bits, so one round of SHA-256 hides it as well as any slow hash would: there is nothing to guess
 from. The file holds digests only, and a key is looked up by its digest: that takes as long however much of it is right.
@@ -10,9 +10,15 @@ import hashlib
 import json
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any
+
+from proxy.auth.lock import locked
+from proxy.auth.store import private_folder, write_private
+from proxy.errors import ProxyError
 
 #: By which a key is recognised where it turns up.
 PREFIX = "mp-"
@@ -121,3 +127,109 @@ def _limits(row: Any) -> KeyLimits | None:
     if not all(value is None or (type(value) is int and 0 < value <= MAX_LIMIT) for value in row.values()):
         return None
     return KeyLimits(**row)
+
+
+#: The name of the file in the folder of the settings.
+FILE_NAME = "keys.json"
+#: Of a thousand keys; what is longer is none of ours.
+MAX_FILE_BYTES = 1024 * 1024
+#: The file is looked at again after this long: so long does a revoked key go on to work.
+RELOAD_S = 1.0
+
+
+def read_keys(path: Path) -> dict[str, CallerKey] | None:
+    """digest -> key; None without a file. Blocks. Raises ProxyError for a file that cannot be used."""
+    try:
+        return _read(path)
+    except BadKeys as error:
+        message = f"the callers' keys in {path} cannot be used: {error}; nobody gets in with one until it is mended"
+        raise ProxyError(message, kind="sign_in") from None
+
+
+def _read(path: Path) -> dict[str, CallerKey] | None:
+    """As `read_keys`. Raises BadKeys."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise BadKeys("it is too long")
+        return decode_keys(data)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise BadKeys(error.strerror or type(error).__name__) from None
+
+
+async def change_keys(path: Path, change: Callable[[dict[str, CallerKey]], None]) -> None:
+    """Lets `change` work on name -> key, and writes the result; two that change at once do it one after another.
+    Raises ProxyError, and OSError."""
+    private_folder(path.parent)
+    async with locked(path.with_name(f"{path.name}.lock"), label="keys"):
+        keys = {key.name: key for key in (read_keys(path) or {}).values()}
+        change(keys)
+        write_private(path, encode_keys(keys.values()))
+
+
+class KeyFile:
+    """The keys as they are now.
+
+    tell     is told once of a file that cannot be used, and why
+    problem  why nobody's key can be checked, "" while all is well
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        tell: Callable[[str], None] = lambda _problem: None,
+    ) -> None:
+        self._path = path
+        self._tell = tell
+        self._now = now
+        self._looked = now()
+        self._mark = self._stat()
+        self._keys: Mapping[str, CallerKey] | None = None
+        self.problem = ""
+        self._read()
+
+    @property
+    def guards(self) -> bool:
+        """Whether callers need a key. A file that goes away, or whose last key is revoked, opens nothing."""
+        self._look()
+        return self._keys is not None or bool(self.problem)
+
+    @property
+    def keys(self) -> Mapping[str, CallerKey]:
+        """digest -> key."""
+        self._look()
+        return self._keys or {}
+
+    def _look(self) -> None:
+        now = self._now()
+        if now - self._looked < RELOAD_S:
+            return
+        self._looked = now
+        mark = self._stat()
+        if mark != self._mark or self.problem:  # what cannot be used may be mended without another date
+            self._mark = mark
+            self._read()
+
+    def _read(self) -> None:
+        guarded = self._keys is not None or bool(self.problem)
+        found, problem = None, ""
+        try:
+            found = _read(self._path)
+        except BadKeys as error:
+            problem = str(error)
+        if problem and problem != self.problem:
+            self._tell(problem)
+        self.problem = problem
+        self._keys = {} if found is None and guarded else found
+
+    def _stat(self) -> tuple[int, int, int, int] | None:
+        try:
+            stat = self._path.stat()
+        except OSError:
+            return None
+        return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino

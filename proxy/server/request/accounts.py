@@ -1,4 +1,4 @@
-"""The accounts of all providers: who there is, and who serves a request.
+"""The accounts of all providers, which of them serves a request, and what is remembered of sessions for that.
 
 Each account is a provider of its own, made for the folder of the account, so sockets, runs, compaction and tokens
 belong to it alone. A provider with one account costs a look for a folder that is not there.
@@ -6,18 +6,114 @@ belong to it alone. A provider with one account costs a look for a folder that i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from proxy.config import Config
 from proxy.core.allowances.accounts import DEFAULT, Standing, account_key, in_order
 from proxy.core.allowances.report import Allowance, spent_window
+from proxy.core.identity import MAX_ID_BYTES
 from proxy.core.routing import model_family
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.accounts.named import names_in, services_for
 from proxy.providers.contract import Provider, Services
 from proxy.providers.entry import Entry
-from proxy.server.request.affinity import Affinity, session_key
+
+IDLE_S = 30 * 60.0
+MAX_SESSIONS = 10_000
+
+
+@dataclass(slots=True)
+class _Session:
+    seen: float
+    sequence: int = 0
+    affinity: str | None = None
+
+
+class Sessions:
+    """Bounded table: an entry expires 30 minutes after its last request, and the oldest goes when the table is full.
+
+    Affinity serves one purpose: a conversation on P2 sends its background requests under names like `haiku`, and
+    those must follow it there. Only explicit models of providers that can serve aliases set it.
+
+    followed  the labels of those providers
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], followed: Collection[str], *, max_sessions: int = MAX_SESSIONS
+    ) -> None:
+        self._clock = clock
+        self._followed = followed
+        self._max_sessions = max_sessions
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+
+    def affinity(self, session: str | None) -> str | None:
+        """The provider that this session's aliases follow."""
+        entry = self._alive(session)
+        return entry.affinity if entry else None
+
+    def routed(self, session: str | None, label: str, *, explicit: bool) -> int | None:
+        """Notes a routed request; its number within the session, None without one. An id that no client has would only
+        fill the table.
+
+        explicit  the client named a model of the provider: not an alias, not a model that we chose
+        """
+        if session is None or len(session) > MAX_ID_BYTES:
+            return None
+        entry = self._alive(session)
+        if entry is None:
+            entry = self._sessions[session] = _Session(self._clock())
+            if len(self._sessions) > self._max_sessions:
+                self._sessions.popitem(last=False)
+        entry.seen = self._clock()
+        entry.sequence += 1
+        if explicit and label in self._followed:
+            entry.affinity = label
+        return entry.sequence
+
+    def _alive(self, session: str | None) -> _Session | None:
+        entry = self._sessions.get(session) if session is not None else None
+        if entry is not None and session is not None and self._clock() - entry.seen > IDLE_S:
+            del self._sessions[session]
+            return None
+        return entry
+
+
+#: A session that pauses for longer may begin anew: caches of prompts are long gone then.
+ACCOUNT_IDLE_S = 24 * 3600.0
+
+#: label of the provider, name of the caller's key, session
+SessionKey = tuple[str, str, str]
+
+
+def session_key(label: str, caller: str | None, session: str | None) -> SessionKey:
+    """Requests without a session are those of one: what an account encrypted for them comes back to it. So are those
+    with an id that no client has."""
+    known = session if session is not None and len(session) <= MAX_ID_BYTES else None
+    return label, caller or "", known or ""
+
+
+class Affinity:
+    """Bounded table: an entry expires some time after its last request, and the oldest goes when the table is full."""
+
+    def __init__(self, clock: Callable[[], float], *, max_sessions: int = MAX_SESSIONS) -> None:
+        self._clock = clock
+        self._max = max_sessions
+        self._began: OrderedDict[SessionKey, tuple[str, float]] = OrderedDict()
+
+    def of(self, key: SessionKey) -> str | None:
+        """The name of the account, None for a session that nobody knows."""
+        name, seen = self._began.get(key, (None, 0.0))
+        return name if name is not None and self._clock() - seen <= ACCOUNT_IDLE_S else None
+
+    def note(self, key: SessionKey, name: str) -> None:
+        """This account serves it now."""
+        self._began[key] = name, self._clock()
+        self._began.move_to_end(key)
+        if len(self._began) > self._max:
+            self._began.popitem(last=False)
+
 
 #: An account whose sign-in was refused is passed over for this long, and then asked again.
 REFUSED_S = 60.0

@@ -1,8 +1,11 @@
-"""What the application owns while it runs: one object under one key."""
+"""What the application owns while it runs: one object under one key, and the followers of its monitor in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,24 +13,88 @@ from aiohttp import web
 
 from proxy.config import Config
 from proxy.core.routing import Catalog
-from proxy.errors import PROGRAM
+from proxy.errors import PROGRAM, BusyError
 from proxy.observe.capture.contract import Captures
 from proxy.observe.lifecycle import Log
 from proxy.observe.metrics.counts import Metrics
+from proxy.observe.monitor.encoding import SnapshotEncoder
+from proxy.observe.monitor.snapshot import Snapshot
 from proxy.observe.monitor.state import MonitorState
 from proxy.observe.timings import Timings
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.contract import Provider
 from proxy.providers.entry import Entry
 from proxy.server.callers.callers import Callers
-from proxy.server.request.accounts import Accounts
-from proxy.server.request.admission import Admission
+from proxy.server.request.accounts import Accounts, Sessions
+from proxy.server.request.admission import Admission, Running
 from proxy.server.request.allowance_questions import AllowanceQuestions
 from proxy.server.request.cache_watch import CacheWatch
 from proxy.server.request.families import ClientRoute
-from proxy.server.request.running import Running
-from proxy.server.request.sessions import Sessions
-from proxy.server.request.watchers import Watchers
+
+#: Pages and programs that follow at the same time: more windows than somebody looks at.
+MAX_WATCHERS = 16
+#: How often one of them is sent something new, in seconds.
+EVERY_S = 1.0
+
+
+class Watchers:
+    """Of one application."""
+
+    def __init__(self) -> None:
+        self._encoder = SnapshotEncoder()
+        self._encoding = asyncio.Lock()
+        self._closing = asyncio.Event()
+        self._there = 0
+        self._newest: tuple[int, bytes] = 0, b""
+        self._made_at = 0.0
+        self._mark: object = None
+
+    @contextmanager
+    def one(self, monitor: MonitorState) -> Iterator[None]:
+        """Somebody follows while inside. Raises BusyError when too many do."""
+        if self._there >= MAX_WATCHERS:
+            raise BusyError(f"{MAX_WATCHERS} pages or programs follow the monitor already; close one")
+        self._there += 1
+        try:
+            with monitor.watch():
+                yield
+        finally:
+            self._there -= 1
+
+    @property
+    def closed(self) -> bool:
+        return self._closing.is_set()
+
+    def close(self) -> None:
+        """Everybody stops following, at once."""
+        self._closing.set()
+
+    async def pause(self) -> None:
+        """Until there may be something new, or the end."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(EVERY_S):
+                await self._closing.wait()
+
+    async def newest(self, monitor: MonitorState) -> tuple[int, bytes]:
+        """A snapshot that is the same for all who follow, at most so old as one of them waits, and its number: it has
+        another number when it shows something else."""
+        async with self._encoding:
+            now = asyncio.get_running_loop().time()
+            if not self._newest[0] or now - self._made_at >= 0.9 * EVERY_S:
+                mark = monitor.mark()
+                if mark != self._mark or not self._newest[0]:
+                    self._mark = mark
+                    self._newest = self._newest[0] + 1, await self._encode(monitor.snapshot())
+                self._made_at = now
+            return self._newest
+
+    async def encoded(self, snapshot: Snapshot) -> bytes:
+        async with self._encoding:
+            return await self._encode(snapshot)
+
+    async def _encode(self, snapshot: Snapshot) -> bytes:
+        """Not on the loop: a thousand sessions take some milliseconds."""
+        return await asyncio.to_thread(self._encoder.encode, snapshot)
 
 
 @dataclass(frozen=True, slots=True)

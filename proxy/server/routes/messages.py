@@ -9,9 +9,8 @@ from typing import Any
 from aiohttp import web
 
 from proxy.core.auto_mode.policy import FIELD as SAFEGUARDS
-from proxy.core.compaction import is_compaction
 from proxy.core.convert.messages_to_responses import not_strict
-from proxy.core.effort import capped_request, unknown_effort
+from proxy.core.effort import capped_request, is_compaction, unknown_effort
 from proxy.core.identity import Owner, owner_of, session_in_metadata, session_of
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
@@ -74,8 +73,9 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
         call = call_for(ledger, candidate, request, target, session, owner=owner)
         whose = None if candidate.auto_review else owner or compared
         ledger.compares(Asked(whose, candidate.provider, target, request, ledger.size, summary))
+        judge = None if safeguards is None else judging(ledger, call, safeguards)
         ingress = Ingress(dict(request), stream=bool(request.get("stream")))
-        return answer_to(ledger, call, ingress, candidates, judging(ledger, call, safeguards))
+        return answer_to(ledger, call, ingress, candidates, judge)
 
     return candidates, prepare
 

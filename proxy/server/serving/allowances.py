@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from proxy.core.allowances.accounts import account_key, for_account
 from proxy.core.allowances.report import Allowance, AllowanceWindow, spent_window, with_noted
 from proxy.core.allowances.words import FRESH_S, spent_text, wait_text
@@ -9,8 +11,11 @@ from proxy.core.routing import model_family
 from proxy.errors import ProxyError, as_typed
 from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.providers.accounts.allowance_store import AllowanceStore
-from proxy.providers.upstream.failures import with_long_wait
+from proxy.providers.upstream.failures import MAX_WAIT_S
 from proxy.server.request.state import AppState
+
+#: Words of a message that says when.
+_TELLS_WHEN = re.compile(r"try again (?:in|at)|available again in|used up until|\breset", re.IGNORECASE)
 
 
 def watched_rows(state: AppState) -> tuple[AllowanceRow, ...]:
@@ -87,3 +92,11 @@ def _named(error: ProxyError, window: AllowanceWindow, now: float, key: str) -> 
 def _explains_rate(known: Allowance, window: AllowanceWindow, now: float) -> bool:
     """A rate limit may have other reasons: where something pays for more, or the window was told of long ago."""
     return not known.pays_on and now - window.as_of <= FRESH_S
+
+
+def with_long_wait(error: ProxyError) -> ProxyError:
+    """The error with the time to wait in its words, where that is longer than ours and than that of clients: few show
+    the header."""
+    if error.retry_after is None or error.retry_after <= MAX_WAIT_S or _TELLS_WHEN.search(error.message):
+        return error
+    return error.replaced(message=f"{error.message.rstrip('. ')}; try again in {wait_text(error.retry_after)}")

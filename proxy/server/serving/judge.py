@@ -52,7 +52,7 @@ def judging(ledger: Ledger, call: Call, safeguards: Any) -> Through | None:
 
     safeguards  what a client in auto mode says of its user's policy
     """
-    policy = None if safeguards is None else policy_of(safeguards)
+    policy = policy_of(safeguards)
     if policy is None or ledger.inquiry.state.config().auto_mode == "off":
         return None
     asked = replace(call, request=kept(call.request))

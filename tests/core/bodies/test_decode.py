@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.bodies import decode, in_pieces, values
-from proxy.core.bodies.decode import decode_body, decode_large_body
-from proxy.core.bodies.values import MAX_VALUES, check_values
+from proxy.core.bodies import decode, in_pieces
+from proxy.core.bodies.decode import MAX_VALUES, check_values, decode_body, decode_large_body
 from proxy.core.invalid import InvalidRequest
 
 texts = st.text(st.sampled_from('ab"\\/\n\u00e4\u2603\U0001f600\ud83d\ude00\x00,[]{}:u'), max_size=30)
@@ -73,10 +72,10 @@ def test_deep_nesting_costs_no_more_than_the_text() -> None:
 def test_what_stands_in_strings_is_no_value(said: list[str], piece: int) -> None:
     raw = json.dumps({"a": said}, ensure_ascii=False).encode("utf-8", "surrogatepass")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(values, "PIECE", piece)
-        patched.setattr(values, "MAX_VALUES", len(said) + 1 + (not said))
+        patched.setattr(decode, "PIECE", piece)
+        patched.setattr(decode, "MAX_VALUES", len(said) + 1 + (not said))
         check_values(raw)
-        patched.setattr(values, "MAX_VALUES", max(0, len(said)))
+        patched.setattr(decode, "MAX_VALUES", max(0, len(said)))
         with pytest.raises(InvalidRequest, match="more than"):
             check_values(raw)
 

@@ -13,9 +13,9 @@ from samples import rows
 from core.strategies import schemas
 from proxy.config import Config
 from proxy.core.bodies.decode import MAX_DEPTH, decode_body
-from proxy.core.compaction import is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.convert.messages_to_search import forced_search, search_body
+from proxy.core.effort import is_compaction
 from proxy.core.identity import session_in_metadata
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import MAX_MESSAGES, check_request

@@ -16,7 +16,7 @@ from core.vector_cases import ANSWERS, DIALECTS, REQUESTS, chat_translated, even
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import merged
 from proxy.core.sse import SSEDecoder
-from proxy.providers.upstream.text_runs import CHAT_RUNS, RESPONSES_RUNS, Frame
+from proxy.providers.upstream.event_reader import CHAT_RUNS, RESPONSES_RUNS, Frame
 
 EACH_REQUEST = [(name, case) for name, family in REQUESTS.items() for case in family.cases()]
 EACH_ANSWER = [(name, case) for name, family in ANSWERS.items() for case in family.cases()]

@@ -25,7 +25,7 @@ from proxy.observe.lifecycle import (
     UpstreamStarted,
     UsageUpdated,
 )
-from proxy.observe.monitor import sessions, state
+from proxy.observe.monitor import state, tracked
 from proxy.observe.monitor.encoding import SnapshotEncoder
 from proxy.observe.monitor.snapshot import of_json
 from proxy.observe.monitor.state import MonitorState
@@ -72,7 +72,7 @@ def test_totals_are_the_sums_of_the_highest_counts(told: list[tuple[str, Event, 
 
 
 def test_memory_is_flat_over_thousands_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_SESSIONS", 20)
+    monkeypatch.setattr(tracked, "MAX_SESSIONS", 20)
     monkeypatch.setattr(state, "MAX_RECENT", 20)
     now = [0.0]
     store = MonitorState(clock=lambda: now[0], wall=lambda: now[0])

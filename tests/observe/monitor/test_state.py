@@ -28,7 +28,7 @@ from proxy.observe.lifecycle import (
     UpstreamStarted,
     UsageUpdated,
 )
-from proxy.observe.monitor import sessions, state
+from proxy.observe.monitor import state, tracked
 from proxy.observe.monitor.snapshot import CacheView, RequestRow, SessionRow, Throughput
 from proxy.observe.monitor.state import MonitorState
 
@@ -216,8 +216,8 @@ def test_the_trend_of_a_session_and_the_hour_of_all() -> None:
 
 
 def test_the_oldest_idle_sessions_and_agents_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
-    monkeypatch.setattr(sessions, "MAX_AGENTS", 2)
+    monkeypatch.setattr(tracked, "MAX_SESSIONS", 2)
+    monkeypatch.setattr(tracked, "MAX_AGENTS", 2)
     store = Store().tell("a", Started("messages", "1"))
     for name in "234":
         store.later(1).tell(name, Started("messages", name), Completed(200))

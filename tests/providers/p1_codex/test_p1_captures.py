@@ -13,7 +13,7 @@ from harness import Live, ask, configured, watch_often
 from stations import Told
 from talks import Talk
 
-from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
+from proxy.core.effort import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.sandbox import Sandbox
 

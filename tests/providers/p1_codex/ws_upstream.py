@@ -17,7 +17,7 @@ from harness import Live, ask, until
 from outcomes import Good, is_good
 from p1_events import said
 
-from proxy.providers.p1_codex.socket.keepalive import SocketTimers
+from proxy.providers.p1_codex.socket.connect import SocketTimers
 from proxy.sandbox import Sandbox
 from proxy.server.request.state import STATE
 

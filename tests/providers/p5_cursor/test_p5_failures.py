@@ -11,7 +11,7 @@ from proxy.core.sse import dump_json
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError, headers
 from proxy.providers.p5_cursor.failures import LARGE_INPUT, client_error, document_error, end_error, refusal
-from proxy.providers.upstream.retry import GiveUp, Retry, decide
+from proxy.providers.upstream.failures import GiveUp, Retry, decide
 
 
 def end(error: Any) -> UpstreamError | None:

@@ -8,7 +8,7 @@ import pytest
 from events import closed, delta, opened
 
 from proxy.core.reducer import BadAnswer
-from proxy.providers.upstream.held_events import HeldEvents
+from proxy.providers.upstream.attempts import HeldEvents
 
 CITED: dict[str, Any] = {"type": "citations_delta", "citation": {"url": "u"}}
 

@@ -20,8 +20,8 @@ from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError, headers, messages_body
 from proxy.providers.upstream.client import client_session
+from proxy.providers.upstream.failures import GiveUp, decide
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
-from proxy.providers.upstream.retry import GiveUp, decide
 
 USER = "me:p@ss"
 SCHEMES = ("http", "https", "ws", "wss")

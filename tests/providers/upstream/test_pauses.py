@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import aiohttp
 import pytest
 
-from proxy.providers.upstream.pauses import PauseTimer
+from proxy.providers.upstream.event_reader import PauseTimer
 
 
 def body_here() -> aiohttp.StreamReader:

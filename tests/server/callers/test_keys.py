@@ -10,17 +10,20 @@ import pytest
 
 from proxy.errors import ProxyError
 from proxy.server.callers.callers import Callers, own_session
-from proxy.server.callers.key_file import RELOAD_S, KeyFile, change_keys, read_keys
 from proxy.server.callers.keys import (
     MAX_KEYS,
+    RELOAD_S,
     VERSION,
     BadKeys,
     CallerKey,
+    KeyFile,
     KeyLimits,
+    change_keys,
     decode_keys,
     digest_of,
     encode_keys,
     new_key,
+    read_keys,
 )
 
 ANNA = CallerKey("anna", digest_of(b"mp-a"), 1_700_000_000, KeyLimits(2, 30, 1_000))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from proxy.errors import BusyError
+from proxy.server.callers.callers import DAY_S, Day, Meter, Used, decode_day, encode_day, read_day, used_today
 from proxy.server.callers.keys import CallerKey, KeyLimits
-from proxy.server.callers.meter import DAY_S, Day, Meter, Used, decode_day, encode_day, read_day, used_today
 
 NOON = 20_000 * DAY_S + DAY_S / 2
 

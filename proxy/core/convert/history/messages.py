@@ -13,8 +13,7 @@ from typing import Any
 from proxy.core.content import IMAGE_TYPES, blocks_of, media_type_of, omitted, reference_text, texts_of, without_links
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import NO_RESULT
-from proxy.core.tools.open_calls import OpenCalls
+from proxy.core.tools.calls import NO_RESULT, OpenCalls
 
 Block = dict[str, Any]
 

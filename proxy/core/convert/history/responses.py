@@ -25,8 +25,7 @@ from proxy.core.convert.history.responses_dialect import Images, Item, Responses
 from proxy.core.convert.responses.signatures import decode_signature
 from proxy.core.invalid import InvalidRequest, cut, shown
 from proxy.core.sse import dump_sorted_json
-from proxy.core.tools.calls import NO_RESULT, arguments_text, short_id, short_name, unique_id, upstream_id
-from proxy.core.tools.open_calls import WaitingCalls
+from proxy.core.tools.calls import NO_RESULT, WaitingCalls, arguments_text, short_id, short_name, unique_id, upstream_id
 from proxy.core.tools.read_tool import NAME as READ
 from proxy.core.tools.read_tool import result_notes
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from proxy.config import Config
-from proxy.core.compaction import is_compaction
+from proxy.core.effort import is_compaction
 from proxy.core.identity import Owner
 from proxy.core.messages import Event
 from proxy.core.responses_events import incomplete_reason, responses_failure

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxy.core.compaction import is_instruction
+from proxy.core.effort import is_instruction
 
 Item = dict[str, Any]
 

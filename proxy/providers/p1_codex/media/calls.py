@@ -2,31 +2,192 @@
 
 A refused token is renewed once and the request sent again; nothing else is repeated, since each attempt costs the
 account. The body is held until the head of an answer has come that is no refused token, and the answer is held once.
+The services' errors have few codes: one for a refusal or no connection, one for an answer that is none.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from proxy.config import Config
+from proxy.core.error_bodies import error_of_value, masked
+from proxy.core.identity import fits_header
 from proxy.core.media.answers import HeldAnswer, check_images, images_usage, transcript_of
 from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.reducer import BadAnswer
 from proxy.core.secret import blanked
-from proxy.errors import MEDIA_UPSTREAM, UpstreamError
+from proxy.core.sse import dump_json, load_json
+from proxy.core.upstream_failures import is_refusal, kind_of_status
+from proxy.errors import MEDIA_BAD_ANSWER, MEDIA_UPSTREAM, UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import MediaAnswer, MediaCall
 from proxy.providers.p1_codex.catalog import LABEL
-from proxy.providers.p1_codex.failures import PROFILE
-from proxy.providers.p1_codex.media import requests as media_requests
-from proxy.providers.p1_codex.media.failures import refusal, unreachable, unreadable
+from proxy.providers.p1_codex.failures import PROFILE, SIGN_IN_HINT
+from proxy.providers.p1_codex.request import account_headers
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.signed import Signer
 from proxy.providers.upstream.transport import HttpTransport, OpenAnswer
+
+#: The only client whose recordings are taken.
+RECORDER = "Codex Desktop"
+
+#: A longer text is escaped in parts, between which others get their turn: a prompt may have sixty million characters.
+_SLICE = 256 * 1024
+
+
+def images_url(codex: CodexSettings, request: ImageRequest) -> str:
+    path = "edits" if request.edits else "generations"
+    return f"{codex.images_base_url.rstrip('/')}/images/{path}"
+
+
+def transcription_url(codex: CodexSettings) -> str:
+    return f"{codex.transcriptions_base_url.rstrip('/')}/transcribe"
+
+
+def is_routed(url: str, base_url: str) -> bool:
+    """Whether the backend of the account's workspace stands in for this address: as for all other requests, when it has
+    their origin."""
+    return urlsplit(url)[:2] == urlsplit(base_url)[:2]
+
+
+def image_headers(config: Config, session: str | None) -> dict[str, str]:
+    """Without the credential. No session beyond an id, and nothing of the caller."""
+    return {"content-type": "application/json", **_headers(config, session)}
+
+
+def transcription_headers(config: Config, session: str | None, boundary: str) -> dict[str, str]:
+    return {
+        "content-type": f"multipart/form-data; boundary={boundary}",
+        **_headers(config, session),
+        "originator": RECORDER,
+    }
+
+
+def _headers(config: Config, session: str | None) -> dict[str, str]:
+    told = {"x-client-request-id": session} if session is not None and fits_header(session) else {}
+    return {"accept": "application/json", **account_headers(config), **told}
+
+
+async def image_body(request: ImageRequest) -> Pieces:
+    """The JSON; the pictures of the request become a part of it."""
+    body = Pieces()
+    async for text in _members(request.fields):
+        body.add(text)
+    start = b',"images":['
+    for image in request.images:
+        body.add(start + f'{{"image_url":"data:{image.media_type};base64,'.encode())
+        body.move(image.base64)
+        start = b'"},'
+    body.add(b'"}]}' if request.images else b"}")
+    return body
+
+
+async def _members(fields: Mapping[str, Any]) -> AsyncIterator[bytes]:
+    """A JSON object without its last brace."""
+    waiting = "{"
+    for number, (name, value) in enumerate(fields.items()):
+        waiting += f"{',' if number else ''}{dump_json(name)}:"
+        if not isinstance(value, str) or len(value) <= _SLICE:
+            waiting += dump_json(value)
+            continue
+        yield waiting.encode() + b'"'
+        for start in range(0, len(value), _SLICE):
+            yield dump_json(value[start : start + _SLICE])[1:-1].encode()
+            await asyncio.sleep(0)
+        waiting = '"'
+    yield waiting.encode()
+
+
+def transcription_body(request: TranscriptionRequest, boundary: str) -> Pieces:
+    """The form; the recording of the request becomes a part of it."""
+    file = f'name="file"; filename="{request.name}"\r\nContent-Type: {request.media_type}'
+    body = Pieces([f"--{boundary}\r\nContent-Disposition: form-data; {file}\r\n\r\n".encode()])
+    body.move(request.audio)
+    end = f"\r\n--{boundary}"
+    if request.language is not None:
+        end += f'\r\nContent-Disposition: form-data; name="language"\r\n\r\n{request.language}\r\n--{boundary}'
+    body.add(f"{end}--\r\n".encode())
+    return body
+
+
+#: How long the words of a refusal are waited for.
+WORDS_S = 5.0
+#: What is shown of them, in characters.
+MAX_WORDS = 500
+
+_MEMBER = re.compile(r"[A-Za-z][\w.\[\]-]{0,63}", re.ASCII)
+_SHORT_WORD = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
+
+
+def unreadable(service: str, what: str, upstream_id: str | None, passed: Mapping[str, str]) -> UpstreamError:
+    """An answer that cannot be passed on, but for the headers that are."""
+    words = f"the {service} service gave no valid answer: {what}"
+    return PROFILE.error(words, kind="bad_answer", code=MEDIA_BAD_ANSWER, upstream_id=upstream_id, passed=passed)
+
+
+def unreachable(service: str, error: UpstreamError) -> UpstreamError:
+    """A request that got no answer. An outgoing proxy that refuses and a bad certificate keep their kind."""
+    words = error.message.removeprefix(f"{PROFILE.label}: ")
+    return error.replaced(
+        message=f"{PROFILE.label}: the {service} service is unavailable: {words}", code=MEDIA_UPSTREAM
+    )
+
+
+async def refusal(service: str, answer: OpenAnswer, passed: Mapping[str, str]) -> UpstreamError:
+    """The error behind an answer that is none."""
+    status, upstream_id = answer.response.status, answer.response.headers.get("x-request-id")
+    if not is_refusal(status):
+        return unreadable(service, f"status {status}", upstream_id, passed)
+    error = _error_in(await _read(answer))
+    message = f"the {service} service answered with status {status}"
+    words = _words(error.get("message"))
+    if words:
+        message += f": {words}"
+    if status == 401:
+        message += f" ({SIGN_IN_HINT})"
+    # what a request did wrong has names; that a token or the service is bad is said by the status
+    code, param = (error.get(name) if status < 500 and status != 401 else None for name in ("code", "param"))
+    return PROFILE.error(
+        message,
+        kind=kind_of_status(status),
+        status=status,
+        code=code if isinstance(code, str) and _SHORT_WORD.fullmatch(code) else MEDIA_UPSTREAM,
+        param=param if isinstance(param, str) and _MEMBER.fullmatch(param) else None,
+        upstream_id=upstream_id,
+        passed=passed,
+    )
+
+
+async def _read(answer: OpenAnswer) -> bytes:
+    try:
+        async with asyncio.timeout(WORDS_S):
+            return await answer.error_body()
+    except TimeoutError:
+        return b""
+
+
+def _error_in(body: bytes) -> Mapping[str, Any]:
+    """The error object of a JSON body; {} for anything else."""
+    try:
+        value = load_json(body.decode())
+    except (ValueError, RecursionError):
+        return {}
+    return (error_of_value(value) if isinstance(value, Mapping) else None) or {}
+
+
+def _words(message: Any) -> str:
+    """On one line, without credentials and files."""
+    text = masked(message) if isinstance(message, str) else ""
+    line = "".join(sign if sign.isprintable() else " " for sign in text[: 2 * MAX_WORDS])
+    line = " ".join(line.split())
+    return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"
+
 
 _MIB = 1024 * 1024
 _ALWAYS_PASSED = ("retry-after", "x-request-id", "openai-processing-ms")
@@ -90,18 +251,18 @@ class MediaCalls:
     async def images(self, call: MediaCall, request: ImageRequest) -> MediaAnswer:
         """Raises ProxyError."""
         config = self._services.config()
-        url = media_requests.images_url(config.section(CodexSettings), request)
-        body = await media_requests.image_body(request)
-        upload = _Upload(call, url, media_requests.image_headers(config, call.session), body)
+        url = images_url(config.section(CodexSettings), request)
+        body = await image_body(request)
+        upload = _Upload(call, url, image_headers(config, call.session), body)
         answer = await self._ask(IMAGES, call, config, upload)
         return MediaAnswer(answer.headers, answer.body, usage=images_usage(answer.value))
 
     async def transcript(self, call: MediaCall, request: TranscriptionRequest) -> MediaAnswer:
         """Raises ProxyError."""
         config, boundary = self._services.config(), f"recording-{self._services.new_id()}"
-        url = media_requests.transcription_url(config.section(CodexSettings))
-        headers = media_requests.transcription_headers(config, call.session, boundary)
-        upload = _Upload(call, url, headers, media_requests.transcription_body(request, boundary))
+        url = transcription_url(config.section(CodexSettings))
+        headers = transcription_headers(config, call.session, boundary)
+        upload = _Upload(call, url, headers, transcription_body(request, boundary))
         answer = await self._ask(TRANSCRIPTION, call, config, upload)
         return MediaAnswer(answer.headers, answer.body, text=transcript_of(answer.value))
 
@@ -109,7 +270,7 @@ class MediaCalls:
         """Raises ProxyError."""
         signed = self._signer.request(call.request_id, call.timings)
         codex = config.section(CodexSettings)
-        routed = media_requests.is_routed(upload.url, codex.base_url)
+        routed = is_routed(upload.url, codex.base_url)
 
         async def send(number: int) -> _Answer:
             call.record(UpstreamStarted(number))

@@ -1,4 +1,8 @@
-"""Opens sockets: at intervals that the backend accepts, within a time limit, by the rules of the upgrade."""
+"""Opens sockets: at intervals that the backend accepts, within a time limit, by the rules of the upgrade.
+
+The backend's edge answers bursts of upgrades with an empty 403 although the token is good. A fixed delay would hold the
+whole process to one request a second, so there is none until an upgrade is refused, and it shrinks again.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -18,7 +23,6 @@ from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.observe.lifecycle import SocketsOpen
 from proxy.providers.contract import Services
 from proxy.providers.p1_codex.catalog import LABEL
-from proxy.providers.p1_codex.socket.backoff import UpgradeBackoff
 from proxy.providers.p1_codex.socket.connection import Socket
 from proxy.providers.p1_codex.socket.frames import MAX_FRAME_BYTES
 from proxy.providers.p1_codex.socket.handshake import (
@@ -30,10 +34,88 @@ from proxy.providers.p1_codex.socket.handshake import (
     not_now,
     timed_out,
 )
-from proxy.providers.p1_codex.socket.keepalive import SocketTimers
 from proxy.providers.upstream.aiohttp_internals import OpenWebSocket, UpgradeResponse
 from proxy.providers.upstream.client import client_over, read_error
 from proxy.providers.upstream.transport import HeaderObserver
+
+
+@dataclass(frozen=True, slots=True)
+class SocketTimers:
+    """Limits in seconds.
+
+    connect    the whole way to an open socket: name, proxy, TLS, upgrade
+    validate   how long an idle socket may take to answer the ping before it is used again
+    start      from the last piece of the request that could be sent to the first event of the answer
+    idle       between two of them
+    ping       silence after which a ping is sent
+    ping_send  how long sending one may take
+    close      how long closing may take
+    rest       what can use HTTP does so for this long after an upgrade that hung, a refusal that lasts, or sockets that
+               died
+    patience   requests that can use HTTP wait no longer than this for the back-off between upgrades
+    reap       how often waiting sockets that are too old are looked for
+    """
+
+    connect: float = 15.0
+    validate: float = 15.0
+    start: float = 300.0
+    idle: float = 300.0
+    ping: float = 30.0
+    ping_send: float = 10.0
+    close: float = 0.25
+    rest: float = 300.0
+    patience: float = 2.0
+    reap: float = 30.0
+
+
+#: The delay after the first refusal; anything below it counts as none.
+FIRST_S = 1.0
+#: However often upgrades are refused.
+CAP_S = 8.0
+#: So many successes in a row halve the delay.
+SUCCESSES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeBackoff:
+    """Seconds between the starts of two upgrades.
+
+    floor      never less than this, as configured
+    delay      what refusals made of it
+    successes  in a row since the delay last changed
+    since      when the delay last grew
+    """
+
+    floor: float = 0.0
+    delay: float = 0.0
+    successes: int = 0
+    since: float = -math.inf
+
+    @property
+    def seconds(self) -> float:
+        return max(self.floor, self.delay)
+
+    def refused(self, started: float, now: float) -> UpgradeBackoff:
+        """After a 403 of the backend. Upgrades that had started before the delay grew are one burst with the refusal
+        that made it grow: they tell nothing of the delay.
+
+        >>> UpgradeBackoff().refused(0, 1).refused(0, 1).refused(2, 3).seconds
+        2.0
+        """
+        if started <= self.since:
+            return self
+        delay = min(CAP_S, 2 * self.seconds) if self.seconds else FIRST_S
+        return UpgradeBackoff(self.floor, delay, since=now)
+
+    def succeeded(self) -> UpgradeBackoff:
+        """After an upgrade that worked. Only a delay above the floor is counted down."""
+        if self.seconds <= self.floor:
+            return self
+        if self.successes + 1 < SUCCESSES:
+            return replace(self, successes=self.successes + 1)
+        half = self.seconds / 2
+        return replace(self, delay=half if half >= FIRST_S else 0.0, successes=0)
+
 
 #: A 403 may be the edge's answer to too many upgrades at once: one more attempt, after about this long.
 FORBIDDEN_WAIT_S = 3.0

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from proxy.core.identity import Owner
-from proxy.core.long_json import in_order, is_long, json_pieces, member_pieces
+from proxy.core.long_json import Remembered, in_order, is_long, json_pieces, member_pieces
 from proxy.core.sizes import least_size
 from proxy.core.sse import dump_json
-from proxy.core.tools.remembered import Remembered
 from proxy.providers.p1_codex.compaction.items import split
 
 

@@ -1,4 +1,7 @@
-"""One request and its answer over a socket, which is closed at the end or kept for the next turn."""
+"""One request and its answer over a socket, which is closed at the end or kept for the next turn.
+
+Only events of the answer are progress. Pings and quota events show that the connection works, not that the model does.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,60 @@ from proxy.observe.lifecycle import Log
 from proxy.observe.timings import Timings
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import PROFILE, SERVICE
-from proxy.providers.p1_codex.socket.connect import socket_url
+from proxy.providers.p1_codex.socket.connect import SocketTimers, socket_url
 from proxy.providers.p1_codex.socket.connection import CLOSED, FRAGMENT_BYTES, Reading, Socket
 from proxy.providers.p1_codex.socket.frames import FAULTS, SIZE, fault_error, is_progress
 from proxy.providers.p1_codex.socket.handshake import USE_HTTP
-from proxy.providers.p1_codex.socket.keepalive import PING, Keepalive, SocketTimers
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
 from proxy.providers.upstream.transport import Batch, UpstreamRequest
+
+#: Pings in a row without any frame in answer: the connection is dead.
+MISSED_PONGS = 2
+
+PING = "ping"
+
+
+class Keepalive:
+    """Watches one answer. `due` says what to do at a moment, `next` when to ask again."""
+
+    def __init__(self, timers: SocketTimers, now: float) -> None:
+        self._timers = timers
+        self._progress = now
+        self._started = False
+        self._signal = now  # the last frame, or the last ping of ours
+        self._pings = 0  # since the last frame
+
+    def heard(self, now: float, *, progress: bool) -> None:
+        """A frame came; `progress` when it belongs to the answer."""
+        self._signal, self._pings = now, 0
+        if progress:
+            self._progress, self._started = now, True
+
+    def moved(self, now: float) -> None:
+        """A piece of the request went out: the connection lives, and the answer is not due yet."""
+        self._signal = self._progress = now
+        self._pings = 0
+
+    def pinged(self, now: float) -> None:
+        self._signal = now
+        self._pings += 1
+
+    @property
+    def next(self) -> float:
+        return min(self._progress + self._limit, self._signal + self._timers.ping)
+
+    def due(self, now: float) -> str | None:
+        """PING, the fault that ends the answer (a key of `frames.FAULTS`), or None for nothing yet."""
+        if now >= self._progress + self._limit:
+            return "ws_idle_timeout" if self._started else "ws_start_timeout"
+        if now < self._signal + self._timers.ping:
+            return None
+        return "ws_keepalive" if self._pings >= MISSED_PONGS else PING
+
+    @property
+    def _limit(self) -> float:
+        return self._timers.idle if self._started else self._timers.start
+
 
 BEFORE_THE_REQUEST = "it came before the request"
 

@@ -1,22 +1,152 @@
-"""The sockets of one account: opened for a request, kept for the next turn of its conversation, closed."""
+"""The sockets of one account: opened for a request, kept for the next turn of its conversation, closed.
+
+Two things speak against sockets for a while: an upgrade whose refusal will last, and sockets that open and then die
+before they brought an answer, as after a box on the way that lets upgrades pass and nothing else.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
 
 from proxy.core.identity import Owner
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.providers.contract import Services
-from proxy.providers.p1_codex.socket.connect import ConnectLimiter, SocketConnector, upgrade_digest
+from proxy.providers.p1_codex.socket.connect import ConnectLimiter, SocketConnector, SocketTimers, upgrade_digest
 from proxy.providers.p1_codex.socket.connection import Socket
 from proxy.providers.p1_codex.socket.continuation import ContinuationLimits, Continuations
 from proxy.providers.p1_codex.socket.handshake import UNAUTHORIZED, HandshakeFailed, not_now
-from proxy.providers.p1_codex.socket.health import SocketHealth
-from proxy.providers.p1_codex.socket.keepalive import SocketTimers
-from proxy.providers.p1_codex.socket.pool import Pool, PoolLimits
 from proxy.providers.upstream.transport import HeaderObserver
+
+#: The backend ends a socket after 60 minutes.
+MAX_AGE_S = 55 * 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """
+    most    when more than this many wait, the pool is reduced before a socket is opened
+    least   to this many
+    idle_s  the state of a conversation is gone by then
+    """
+
+    most: int = 50
+    least: int = 40
+    idle_s: float = 30 * 60.0
+
+
+class Pooled(Protocol):
+    """What the pool needs to know of a socket: a number that no other has, and when it was opened."""
+
+    number: int
+    born: float
+
+    @property
+    def closed(self) -> bool: ...
+
+
+S = TypeVar("S", bound=Pooled)
+
+
+class Pool(Generic[S]):
+    """One socket an owner at most. Taking one removes it, so nobody else can use it at the same time."""
+
+    def __init__(self, limits: PoolLimits | None = None) -> None:
+        self._limits = limits or PoolLimits()
+        self._waiting: OrderedDict[Owner, tuple[S, float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def take(self, owner: Owner) -> S | None:
+        found = self._waiting.pop(owner, None)
+        return found[0] if found is not None else None
+
+    def put(self, owner: Owner, socket: S, now: float) -> bool:
+        """Whether the socket is kept; it is the caller's to close otherwise."""
+        if owner in self._waiting or socket.closed or not is_young(socket, now):
+            return False
+        self._waiting[owner] = (socket, now)
+        return True
+
+    def drop(self, owner: Owner, socket: S) -> None:
+        """Takes a socket out that is of no more use, if it is still there."""
+        if owner in self._waiting and self._waiting[owner][0] is socket:
+            del self._waiting[owner]
+
+    def take_surplus(self) -> list[S]:
+        """Those that have waited longest, when there are too many."""
+        if len(self._waiting) <= self._limits.most:
+            return []
+        return [self._waiting.popitem(last=False)[1][0] for _ in range(len(self._waiting) - self._limits.least)]
+
+    def take_old(self, now: float) -> list[S]:
+        """Those that nobody may use any more."""
+        old = [
+            owner
+            for owner, (socket, since) in self._waiting.items()
+            if socket.closed or not is_young(socket, now) or now - since > self._limits.idle_s
+        ]
+        return [self._waiting.pop(owner)[0] for owner in old]
+
+    def take_all(self) -> list[S]:
+        sockets = [socket for socket, _ in self._waiting.values()]
+        self._waiting.clear()
+        return sockets
+
+
+def is_young(socket: Pooled, now: float) -> bool:
+    """Whether a socket has time left for another answer."""
+    return now - socket.born <= MAX_AGE_S
+
+
+#: So many sockets in a row that died are no accident. One request tries four, so the next one already goes over HTTP;
+#: the official client gives up after about six.
+DEAD_SOCKETS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SocketHealth:
+    """
+    dead    sockets that died one after another; only an answer makes an end of it
+    since   when something spoke against sockets the last time
+    reason  what it was, for the log
+    digest  of the address and token that were refused: another sign-in is worth a try; b"" where it is not about them
+    """
+
+    dead: int = 0
+    since: float = -math.inf
+    reason: str = ""
+    digest: bytes = b""
+
+    def objection(self, now: float, rest_s: float, digest: bytes) -> str | None:
+        """Why no socket should be tried now; `rest_s`: for how long that holds; `digest`: of what would be sent."""
+        if not self.reason or now - self.since > rest_s or self.digest not in (b"", digest):
+            return None
+        return self.reason
+
+    def refused(self, why: str, now: float, digest: bytes) -> SocketHealth:
+        """After an upgrade that would only fail again."""
+        return replace(self, since=now, reason=f"an earlier upgrade failed ({why})", digest=digest)
+
+    def opened(self) -> SocketHealth:
+        """After an upgrade that worked, which says nothing about what becomes of the socket."""
+        return self if self.dead >= DEAD_SOCKETS else SocketHealth(self.dead)
+
+    def died(self, now: float) -> SocketHealth:
+        """After a socket that took a request and brought no whole answer."""
+        dead = self.dead + 1
+        if dead < DEAD_SOCKETS:
+            return replace(self, dead=dead)
+        return SocketHealth(dead, now, f"the last {dead} sockets opened and died before the end of an answer")
+
+    def answered(self) -> SocketHealth:
+        """After a socket that brought an answer."""
+        return SocketHealth()
 
 
 class SocketManager:

@@ -22,8 +22,7 @@ from proxy.providers.p1_codex.socket.continuation import (
     transcript_of,
 )
 from proxy.providers.p1_codex.socket.frames import SharedBody
-from proxy.providers.p1_codex.socket.manager import SocketManager
-from proxy.providers.p1_codex.socket.pool import is_young
+from proxy.providers.p1_codex.socket.manager import SocketManager, is_young
 
 
 class TurnContinuation:

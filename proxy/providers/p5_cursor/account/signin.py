@@ -35,7 +35,7 @@ from proxy.providers.contract import Say
 from proxy.providers.p5_cursor.account.poll import tokens_of_page
 from proxy.providers.p5_cursor.catalog import LABEL
 from proxy.providers.p5_cursor.settings import CursorSettings
-from proxy.providers.upstream.credential import CredentialSource
+from proxy.providers.upstream.adapter import CredentialSource
 
 #: Members of the file. Further ones, such as an API key of the user's, are kept.
 FIELDS = Fields(access=("accessToken",), refresh=("refreshToken",), expires_ms=(), account_id=(), needs_refresh=False)

@@ -18,8 +18,7 @@ from proxy.providers.p5_cursor.headers import call_headers
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.wire.envelopes import envelope
 from proxy.providers.p5_cursor.wire.protobuf import encode
-from proxy.providers.upstream.client import read_error
-from proxy.providers.upstream.sending import in_pieces
+from proxy.providers.upstream.client import in_pieces, read_error
 from proxy.providers.upstream.transport import unreachable
 
 STREAM_PATH = "/agent.v1.AgentService/RunSSE"

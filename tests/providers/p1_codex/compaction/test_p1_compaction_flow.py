@@ -27,7 +27,7 @@ from p1_events import call_events, completed, delta, done
 from p1_faults import play
 from samples import rows
 
-from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
+from proxy.core.effort import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.core.messages import Event
 from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow, CompactionFlowLimits, _AnswerEnd

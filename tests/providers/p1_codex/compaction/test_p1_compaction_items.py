@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import rows
 
-from proxy.core.compaction import SYSTEM_MARKER, TASK_MARKER, TEXT_ONLY_MARKER, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
+from proxy.core.effort import SYSTEM_MARKER, TASK_MARKER, TEXT_ONLY_MARKER, is_compaction
 from proxy.providers.p1_codex.compaction.items import (
     BYTES_A_TOKEN,
     RETAINED_TOKENS,

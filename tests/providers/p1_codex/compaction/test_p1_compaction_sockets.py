@@ -11,7 +11,7 @@ from harness import Live, until
 from talks import Talk
 from ws_upstream import provider_sockets
 
-from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
+from proxy.core.effort import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.sandbox import Sandbox
 

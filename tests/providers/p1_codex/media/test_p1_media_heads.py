@@ -14,7 +14,7 @@ import pytest
 from media_world import World, edit, refused
 
 from proxy.core.media.requests import ImageRequest
-from proxy.providers.p1_codex.media import failures
+from proxy.providers.p1_codex.media import calls
 from proxy.providers.p1_codex.settings import CodexSettings
 
 GOOD = b'{"created":1,"data":[{"b64_json":"aW1n"}]}'
@@ -120,7 +120,7 @@ async def test_a_header_that_cannot_be_written_again_stays_here(media: World) ->
 
 
 async def test_words_that_do_not_come_are_not_waited_for(media: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "WORDS_S", 0.05)
+    monkeypatch.setattr(calls, "WORDS_S", 0.05)
     async with service(media, answer(400, WORDS[:-1], length=1000), ends=False):
         error = await refused(media.images())
     assert (error.status, error.code) == (400, "upstream_error") and error.message.endswith("status 400")

@@ -16,7 +16,7 @@ from proxy.core.media.pieces import BLOCK, Pieces
 from proxy.core.media.requests import ImageRequest, InputImage
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.p1_codex.account.workspace import OVERRIDE_HEADER
-from proxy.providers.p1_codex.media.requests import (
+from proxy.providers.p1_codex.media.calls import (
     image_body,
     images_url,
     transcription_body,

@@ -18,7 +18,7 @@ from proxy.core.identity import Owner
 from proxy.providers.p1_codex import adapter
 from proxy.providers.p1_codex.socket import connection as websocket
 from proxy.providers.p1_codex.socket import frames
-from proxy.providers.p1_codex.socket.pool import PoolLimits
+from proxy.providers.p1_codex.socket.manager import PoolLimits
 
 CONTINUES = {"p1_previous_response_id": True}
 

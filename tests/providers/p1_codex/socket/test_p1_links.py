@@ -13,9 +13,9 @@ from outcomes import Good, is_good
 from talks import Talk
 from ws_upstream import goes_well, leaving_nothing, new_session, provider_sockets
 
+from proxy.providers.p1_codex.socket.connect import SocketTimers
 from proxy.providers.p1_codex.socket.connection import FRAGMENT_BYTES
-from proxy.providers.p1_codex.socket.health import DEAD_SOCKETS
-from proxy.providers.p1_codex.socket.keepalive import SocketTimers
+from proxy.providers.p1_codex.socket.manager import DEAD_SOCKETS
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.sandbox import Sandbox
 from proxy.sandbox.p1.socket.link import Link

@@ -17,7 +17,7 @@ from ws_upstream import Backend, Peer, Play, leaving_nothing, provider_sockets, 
 
 from proxy.core.identity import Owner
 from proxy.providers.p1_codex.socket import connection as websocket
-from proxy.providers.p1_codex.socket.pool import PoolLimits
+from proxy.providers.p1_codex.socket.manager import PoolLimits
 from proxy.providers.upstream.responses_wire import ResponsesWire
 
 #: For the cases that are about time; the others must not hang on how busy the machine is.

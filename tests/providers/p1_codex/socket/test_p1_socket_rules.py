@@ -15,15 +15,12 @@ from samples import rows
 
 from proxy.core.identity import Owner
 from proxy.errors import PROTOCOL_ERROR
-from proxy.providers.p1_codex.socket import frames, pool
-from proxy.providers.p1_codex.socket.backoff import SUCCESSES, UpgradeBackoff
-from proxy.providers.p1_codex.socket.connect import ConnectLimiter, socket_url
+from proxy.providers.p1_codex.socket import frames, manager
+from proxy.providers.p1_codex.socket.connect import SUCCESSES, ConnectLimiter, SocketTimers, UpgradeBackoff, socket_url
 from proxy.providers.p1_codex.socket.connection import CLOSED, _end_of
-from proxy.providers.p1_codex.socket.exchange import is_complete
+from proxy.providers.p1_codex.socket.exchange import PING, Keepalive, is_complete
 from proxy.providers.p1_codex.socket.handshake import HandshakeFailed
-from proxy.providers.p1_codex.socket.health import DEAD_SOCKETS, SocketHealth
-from proxy.providers.p1_codex.socket.keepalive import PING, Keepalive, SocketTimers
-from proxy.providers.p1_codex.socket.pool import Pool, PoolLimits
+from proxy.providers.p1_codex.socket.manager import DEAD_SOCKETS, Pool, PoolLimits, SocketHealth
 
 # -- distance
 
@@ -329,8 +326,8 @@ def test_a_socket_is_lent_to_one_at_a_time(things: Pool[Thing]) -> None:
 
 def test_old_and_closed_sockets_are_not_kept(things: Pool[Thing]) -> None:
     closed = Thing(1, closed=True)
-    assert not things.put(ME, closed, 0.0) and not things.put(ME, Thing(1), pool.MAX_AGE_S + 1)
-    assert things.put(ME, Thing(1), pool.MAX_AGE_S)
+    assert not things.put(ME, closed, 0.0) and not things.put(ME, Thing(1), manager.MAX_AGE_S + 1)
+    assert things.put(ME, Thing(1), manager.MAX_AGE_S)
 
 
 def test_what_waited_too_long_is_taken_out(things: Pool[Thing]) -> None:

@@ -17,7 +17,7 @@ from ws_upstream import Backend, Upgrade, goes_well, leaving_nothing, new_sessio
 
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.providers.p1_codex.socket import connect as dial
-from proxy.providers.p1_codex.socket.keepalive import SocketTimers
+from proxy.providers.p1_codex.socket.connect import SocketTimers
 
 QUICK = {"connect": 0.1}
 

@@ -19,8 +19,8 @@ from samples import each, sampled, walk
 from ws_upstream import leaving_nothing, new_session, provider_sockets
 
 from proxy.providers.p1_codex.socket import connect
-from proxy.providers.p1_codex.socket.health import SocketHealth
-from proxy.providers.p1_codex.socket.keepalive import SocketTimers
+from proxy.providers.p1_codex.socket.connect import SocketTimers
+from proxy.providers.p1_codex.socket.manager import SocketHealth
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.p1.socket.sockets import Limits
 

@@ -13,7 +13,7 @@ from samples import each
 
 from proxy.errors import SignInError, messages_body
 from proxy.providers.p5_cursor.account.signin import REFUSED_FOR_S
-from proxy.providers.upstream.credential import RequestCredential
+from proxy.providers.upstream.adapter import RequestCredential
 
 
 async def refused(world: World) -> SignInError:
@@ -249,7 +249,7 @@ from pathlib import Path
 from aiohttp import ClientSession
 from proxy.providers.p5_cursor.account.signin import cursor_credentials
 from proxy.providers.p5_cursor.settings import CursorSettings
-from proxy.providers.upstream.credential import RequestCredential
+from proxy.providers.upstream.adapter import RequestCredential
 
 async def main():
     async with ClientSession() as session:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from proxy.core.media.pieces import BLOCK, Pieces
-from proxy.providers.upstream.sending import SENT_PIECE, _sent, in_pieces
+from proxy.providers.upstream.client import SENT_PIECE, _sent, in_pieces
 
 
 @pytest.mark.parametrize("size", [SENT_PIECE, SENT_PIECE + 1, 3 * SENT_PIECE])

@@ -16,7 +16,14 @@ from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import Event, MessageStream, merged
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import load_json
-from proxy.providers.upstream.text_runs import CHAT_RUNS, MAX_DATA_BYTES, MESSAGES_RUNS, RESPONSES_RUNS, Frame, TextRuns
+from proxy.providers.upstream.event_reader import (
+    CHAT_RUNS,
+    MAX_DATA_BYTES,
+    MESSAGES_RUNS,
+    RESPONSES_RUNS,
+    Frame,
+    TextRuns,
+)
 
 
 def frames(*data: str | bytes, name: bytes = b"") -> list[Frame]:

@@ -9,9 +9,16 @@ from samples import rows
 
 from proxy.core.visible import Visible
 from proxy.errors import KINDS, RequestError, SignInError, UpstreamError
-from proxy.providers.upstream import retry
-from proxy.providers.upstream.failures import with_long_wait
-from proxy.providers.upstream.retry import GiveUp, Retry, backoff, decide, decide_empty, parse_retry_after
+from proxy.providers.upstream import failures
+from proxy.providers.upstream.failures import (
+    GiveUp,
+    Retry,
+    backoff,
+    decide,
+    decide_empty,
+    parse_retry_after,
+)
+from proxy.server.serving.allowances import with_long_wait
 
 NOW = 1_800_000_000.0
 
@@ -47,7 +54,7 @@ def test_the_commit_rule(problem: str, shown: Visible) -> None:
 
 
 def test_causes_are_removed_only_before_anything_was_shown() -> None:
-    assert [retry.RETRY_BUDGETS[shown].recovery for shown in Visible] == [True, True, True, False, False]
+    assert [failures.RETRY_BUDGETS[shown].recovery for shown in Visible] == [True, True, True, False, False]
 
 
 @pytest.mark.parametrize("error", [RequestError("x"), SignInError("x")])
@@ -68,7 +75,7 @@ def test_a_named_wait_is_kept_or_left_to_the_client(retry_after: float, expected
 
 @given(st.integers(0, 50), st.floats(0, 1))
 def test_waits_grow_and_are_bounded(attempt: int, chance: float) -> None:
-    step = min(retry.CAP_S, 2.0 * 2**attempt)
+    step = min(failures.CAP_S, 2.0 * 2**attempt)
     assert step / 2 <= backoff(attempt, chance) <= step
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proxy.core.tools.remembered import Remembered
+from proxy.core.long_json import Remembered
 
 
 def test_what_differs_in_json_is_told_apart() -> None:
