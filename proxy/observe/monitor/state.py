@@ -45,12 +45,12 @@ from proxy.observe.monitor.tracked import (
     HOUR,
     NONE,
     STEP_S,
-    Live,
     SessionTable,
     Steps,
     TrackedRequest,
     added,
     agent_of,
+    live_of,
     one_line,
     raised,
     rated,
@@ -174,7 +174,7 @@ class MonitorState:
         now, wall = self._clock(), self._wall()
         self._looked_at = now
         step = step_at(now)
-        live = self._live()
+        live = live_of(self._active.values())
         return Snapshot(
             started_at=self._started_at,
             snapshot_at=wall,
@@ -200,15 +200,6 @@ class MonitorState:
     def active(self) -> Counter[str]:
         """provider -> how many requests are under way; "" for those that have none yet."""
         return Counter(request.provider or "" for request in self._active.values())
-
-    def _live(self) -> dict[int, Live]:
-        """What the active requests add to their sessions and agents, by identity; the newest request says the
-        status."""
-        live: dict[int, Live] = {}
-        for request in self._active.values():
-            for totals in (request.session, request.agent):
-                live.setdefault(id(totals), Live("")).add(request)
-        return live
 
     # -- the life of a request
 
@@ -316,7 +307,7 @@ class MonitorState:
         request.session = self._sessions.of(event.session, wall)
         request.agent = agent_of(request.session, request.agent_id, request.parent, wall)
         self._join(request)
-        _name(request)
+        request.name_owners()
         request.session.project = request.project or request.session.project
 
     def _project(self, request: TrackedRequest, event: ProjectResolved) -> None:
@@ -329,11 +320,11 @@ class MonitorState:
         request.provider, request.effort = event.provider, event.effort
         request.requested = short(event.model) or _ONLY_MODEL.get(request.endpoint)
         self._moved(request, "selected")
-        _name(request)
+        request.name_owners()
 
     def _resolved(self, request: TrackedRequest, event: ModelResolved) -> None:
         request.requested, request.resolved = short(event.requested), short(event.resolved)
-        _name(request)
+        request.name_owners()
 
     def _compacting(self, request: TrackedRequest, _event: CompactionStarted) -> None:
         self._moved(request, "compacting")
@@ -449,12 +440,3 @@ _EFFECTS: dict[type[Any], Callable[[MonitorState, TrackedRequest, Any], None]] =
     Failed: MonitorState._failed,
     Abandoned: MonitorState._abandoned,
 }
-
-
-def _name(request: TrackedRequest) -> None:
-    """The last request of a session and of an agent says provider, model and effort."""
-    if request.provider is None:
-        return
-    for totals in (request.session, request.agent):
-        totals.provider, totals.effort = request.provider, request.effort
-        totals.requested, totals.resolved = request.requested, request.resolved

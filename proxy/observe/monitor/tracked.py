@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -211,6 +211,14 @@ class TrackedRequest:
         seconds = seconds if seconds >= SHORTEST_S else 0.0
         return Throughput(max((self.output_tokens or 0) - self.baseline, 0), seconds, self.bytes, self.chunks)
 
+    def name_owners(self) -> None:
+        """Its session and its agent show the provider, model and effort of their last request."""
+        if self.provider is None:
+            return
+        for totals in (self.session, self.agent):
+            totals.provider, totals.effort = self.provider, self.effort
+            totals.requested, totals.resolved = self.requested, self.resolved
+
     def as_row(self, now: float) -> RequestRow:
         """`now`: of the clock that only goes forward."""
         if self.row is not None:
@@ -289,6 +297,15 @@ class Live:
     def add(self, request: TrackedRequest) -> None:
         self.status = request.status
         self.throughput = added(self.throughput, rated(request.throughput))
+
+
+def live_of(active: Iterable[TrackedRequest]) -> dict[int, Live]:
+    """What active requests add to their sessions and agents, by identity; the newest request says the status."""
+    live: dict[int, Live] = {}
+    for request in active:
+        for totals in (request.session, request.agent):
+            live.setdefault(id(totals), Live("")).add(request)
+    return live
 
 
 def session_row(session: TrackedSession, live: Mapping[int, Live], now: float, step: int) -> SessionRow:
