@@ -141,8 +141,7 @@ class NativeRoute:
     @asynccontextmanager
     async def answer(self, call: Call) -> AsyncGenerator[NativeAnswer, None]:
         """The answer, its body still to be read. Raises ProxyError."""
-        config = self._services.config()
-        codex = config.section(CodexSettings)
+        codex = (config := self._services.config()).section(CodexSettings)
         shaped = native_body(call.request, call.target, model_for(call.target.model, codex.models))
         body = RequestBody(shaped.body, large=call.large)
         headers = p1_request.headers(config, lite=shaped.lite, session=call.session)
