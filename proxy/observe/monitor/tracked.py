@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any
 
 from proxy.observe.monitor.snapshot import (
@@ -224,43 +225,24 @@ class TrackedRequest:
         if self.row is not None:
             return self.row
         row = RequestRow(
-            id=self.id,
-            endpoint=self.endpoint,
-            status=self.status,
-            started_at=self.started_at,
+            **dict(zip(_AS_KNOWN, _known_of(self), strict=True)),
             elapsed=max((self.mono_ended if self.over else now) - self.mono_started, 0.0),
-            finished_at=self.finished_at,
             session=self.session.id,
             agent=self.agent_id,
-            parent=self.parent,
-            number=self.number,
-            project=self.project,
-            provider=self.provider,
-            requested=self.requested,
-            resolved=self.resolved,
-            effort=self.effort,
-            http=self.http,
-            error=self.error,
-            kind=self.kind,
-            attempts=self.attempts,
             input_tokens=self.estimate if self.input_tokens is None and not self.over else self.input_tokens,
-            output_tokens=self.output_tokens,
-            cached_tokens=self.cached_tokens,
             throughput=self.throughput,
             upstream_id=self.upstreams_id,
-            estimate=self.estimate,
-            timings=self.timings,
-            cache=self.cache,
-            judge=self.judge,
-            judge_input_tokens=self.judge_input_tokens,
-            judge_output_tokens=self.judge_output_tokens,
-            client_id=self.client_id,
-            caller=self.caller,
-            fallback=self.fallback,
-            capture=self.capture,
         )
         self.row = row if self.over else None
         return row
+
+
+#: What a row of a request shows as the store has it.
+_AS_KNOWN = tuple(
+    {field.name for field in fields(RequestRow)}
+    & {field.name for field in fields(TrackedRequest)} - {"session", "agent", "input_tokens", "throughput"}
+)
+_known_of = attrgetter(*_AS_KNOWN)
 
 
 def raised(known: int | None, told: int | None) -> tuple[int | None, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import cast
 
@@ -14,11 +13,74 @@ from proxy.core.sse import FrameTooLarge, SSEDecoder
 from proxy.core.upstream_failures import kind_of_status
 from proxy.core.visible import Visible
 from proxy.errors import ProxyError, UpstreamError
-from proxy.observe.lifecycle import GenerationStarted, Progress
+from proxy.observe.lifecycle import GenerationStarted
 from proxy.providers.contract import Call, NativeAnswer, NativeResponses
 from proxy.server.request.candidates import Candidates
 from proxy.server.request.ledger import Ledger
-from proxy.server.serving.stream import reading_client, watched
+from proxy.server.serving.stream import AnswerWriter, watched
+
+
+class RelayWriter(AnswerWriter):
+    """Writes the bytes of one answer as they are. Nothing is made up once the head is out."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(ledger)
+        self._answer: NativeAnswer
+        self._held: list[bytes] = []
+        self._decoder: SSEDecoder | None = None
+        self._streams = self._generating = False
+
+    async def open(self, answer: NativeAnswer, *, streams: bool, held_until: float | None) -> None:
+        """The head of an answer is here. It goes out at once, or, where another model may still answer, with what a
+        reader sees first, or at `held_until`."""
+        self._answer, self._streams = answer, streams
+        if held_until is None:
+            await self._write_data(b"", 0)
+            return
+        self._held_until, self._decoder = held_until, SSEDecoder()
+
+    def _head(self) -> web.StreamResponse:
+        return web.StreamResponse(status=self._answer.status, headers={**self._ledger.head, **self._answer.headers})
+
+    async def send(self, chunk: bytes) -> None:
+        """Passes a piece of the body on."""
+        if not self.begun:
+            self._held.append(chunk)
+            if self._answer.end.failure is None and not self._shows(chunk):
+                return
+            chunk = self._taken()
+        if not self._generating and self._answer.status == 200:
+            self._generating = True
+            self._ledger.tell(GenerationStarted())
+        await self._write_data(chunk, 1)
+
+    async def fill(self) -> None:
+        if self.silent:
+            await self._write_data(self._taken(), 1)
+
+    async def end(self) -> web.StreamResponse:
+        if self._held:
+            await self._write_data(self._taken(), 1)
+        elif not self.begun:
+            await self._write_data(b"", 0)
+        return await super().end()
+
+    def _taken(self) -> bytes:
+        held, self._held = self._held, []
+        return b"".join(held)
+
+    def _shows(self, chunk: bytes) -> bool:
+        """Whether a reader sees something of what is whole by now. What cannot be read is nothing to wait for."""
+        if self._decoder is None:
+            return True
+        try:
+            return any(visible_after(name, data) > Visible.FRAMING for name, data in self._decoder.feed(chunk))
+        except FrameTooLarge:
+            return True
+
+    def _keep(self, data: bytes) -> None:
+        keep = self._ledger.capture.streamed if self._streams else self._ledger.capture.replied
+        keep(data)
 
 
 class RelayedAnswer:
@@ -35,41 +97,24 @@ class RelayedAnswer:
     async def of(self, candidates: Candidates) -> web.StreamResponse:
         ledger, call = self._ledger, self.call
         provider = cast(NativeResponses, candidates.current.provider)  # as all accounts of a provider are
-        async with watched(ledger), provider.native(call) as answer:
+        writer = RelayWriter(ledger)
+        async with watched(ledger, writer), provider.native(call) as answer, aclosing(answer.chunks) as chunks:
             check(answer, candidates)
             streams = answer.status == 200 and call.request.get("stream") is True
             waits = streams and candidates.others
-            async with aclosing(kept_back(candidates, answer) if waits else answer.chunks) as chunks:
-                first = await anext(chunks, b"") if waits else b""
-                response = web.StreamResponse(status=answer.status, headers={**ledger.head, **answer.headers})
-                ledger.response = response
-                await response.prepare(ledger.inquiry.request)
-                ledger.note("info", "response_started", status=answer.status)
-                await self._relay(answer, response, _after(first, chunks), streams=streams)
+            now = asyncio.get_running_loop().time()
+            until = candidates.held_until(now, 0.0) if waits else None
+            await writer.open(answer, streams=streams, held_until=until)
+            while True:
+                chunk = await anext(chunks, b"")
+                failure = answer.end.failure
+                if not writer.begun and failure is not None and candidates.model_follows(failure, Visible.NOTHING):
+                    raise failure
+                if not chunk:
+                    break
+                await writer.send(chunk)
             self._note_end(answer)
-            async with reading_client(ledger):
-                await response.write_eof()
-        return response
-
-    async def _relay(
-        self,
-        answer: NativeAnswer,
-        response: web.StreamResponse,
-        chunks: AsyncGenerator[bytes, None],
-        *,
-        streams: bool,
-    ) -> None:
-        """Passes the body on. One that is no stream comes in one piece."""
-        ledger, begun = self._ledger, False
-        keep = ledger.capture.streamed if streams else ledger.capture.replied
-        async for chunk in chunks:
-            if not begun and answer.status == 200:
-                begun = True
-                ledger.tell(GenerationStarted())
-            async with reading_client(ledger):
-                await response.write(chunk)
-            keep(chunk)
-            ledger.tell(Progress(len(chunk), 1))
+            return await writer.end()
 
     def _note_end(self, answer: NativeAnswer) -> None:
         if answer.end.usage is not None:
@@ -98,55 +143,3 @@ def check(answer: NativeAnswer, candidates: Candidates) -> None:
     refused = answer.status == 429 and candidates.account_follows(error, Visible.NOTHING)
     if refused or candidates.failures or candidates.model_follows(error, Visible.NOTHING):
         raise error
-
-
-async def kept_back(candidates: Candidates, answer: NativeAnswer) -> AsyncGenerator[bytes, None]:
-    """The body of a stream. Its first piece comes with what a reader sees first, or when nothing is held any longer
-    (then it may be empty). Raises UpstreamError, also for a failure before that, told in the stream, that leads to
-    another model."""
-    loop, held, decoder = asyncio.get_running_loop(), bytearray(), SSEDecoder()
-    until = candidates.held_until(loop.time(), 0.0)
-    task: asyncio.Future[bytes] | None = None
-    try:
-        while True:
-            task = asyncio.ensure_future(_next(answer))
-            await asyncio.wait({task}, timeout=max(0.0, until - loop.time()))
-            if not task.done():
-                break
-            chunk = task.result()
-            failure = answer.end.failure
-            if failure is not None and candidates.model_follows(failure, Visible.NOTHING):
-                raise failure
-            held += chunk
-            if not chunk or failure is not None or _shows(decoder, chunk):
-                task = None
-                break
-        yield bytes(held)
-        if task is not None and (chunk := await task):
-            yield chunk
-        while chunk := await _next(answer):
-            yield chunk
-    finally:
-        if task is not None and not task.done():
-            task.cancel()
-            await asyncio.wait({task})
-
-
-async def _next(answer: NativeAnswer) -> bytes:
-    """b"" after the last piece."""
-    return await anext(answer.chunks, b"")
-
-
-async def _after(first: bytes, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    if first:
-        yield first
-    async for chunk in chunks:
-        yield chunk
-
-
-def _shows(decoder: SSEDecoder, chunk: bytes) -> bool:
-    """Whether a reader sees something of what is whole by now. What cannot be read is nothing to wait behind."""
-    try:
-        return any(visible_after(name, data) > Visible.FRAMING for name, data in decoder.feed(chunk))
-    except FrameTooLarge:
-        return True

@@ -45,29 +45,92 @@ class EventStream(web.StreamResponse):
     _send_headers_immediately = False  # of aiohttp, which has no public name for it
 
 
-class EventWriter:
-    """Writes one stream.
+class AnswerWriter:
+    """Writes one answer. Before its head is out a failure keeps its status, so what shows nothing is kept back: until
+    content comes, or `_held_until` is over.
 
     begun     whether the status line is out: then errors are events
-    visible   what the client has seen, or may have: an API that has no event for the start of a block shows it later
     complete  whether the answer is out whole
     """
 
-    def __init__(self, ledger: Ledger, renderer: Renderer, candidates: Candidates) -> None:
-        loop = asyncio.get_running_loop()
-        state = ledger.inquiry.state
+    def __init__(self, ledger: Ledger) -> None:
+        now = asyncio.get_running_loop().time
         self._ledger = ledger
-        self._renderer = renderer
-        self._timers = state.timers
-        self._now = loop.time
+        self._timers = ledger.inquiry.state.timers
+        self._now = now
         self._lock = asyncio.Lock()
+        self._written = self._writing_since = now()
+        self._held_until = float("inf")
+        self._ended = False
+        self.begun = self.complete = False
+
+    def _head(self) -> web.StreamResponse:
+        raise NotImplementedError
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the client has taken nothing of what is being written for too long."""
+        return self._lock.locked() and self._now() - self._writing_since > self._timers.stall
+
+    @property
+    def silent(self) -> bool:
+        """Whether what is kept back has waited for long enough, so that `fill` is to be called. Never while something
+        is written."""
+        return not (self.begun or self._lock.locked()) and self._now() >= self._held_until
+
+    async def fill(self) -> None:
+        """Sends what was kept back; nothing when the provider was quicker."""
+        raise NotImplementedError
+
+    async def end(self) -> web.StreamResponse:
+        """The end of the body, unless it went out with the last event."""
+        response = self._ledger.response
+        if response is None:
+            raise ProxyError("the provider sent nothing", kind="bad_answer")
+        if not self._ended:
+            await self._write_data(b"", 0, last=True)
+        return response
+
+    async def _write_data(self, data: bytes, events: int, *, last: bool = False) -> None:
+        """In one piece with the head before it, and with the end of the body after the last."""
+        async with self._lock:
+            self._writing_since = self._now()
+            response = self._ledger.response
+            if response is None:
+                response = self._ledger.response = self._head()
+                self.begun = True
+                await response.prepare(self._ledger.inquiry.request)
+                self._ledger.note("info", "response_started", status=response.status)
+            self._ended = last
+            await (response.write_eof(data) if last else response.write(data))
+            self._written = self._now()
+        if data:
+            self._keep(data)
+            self._ledger.tell(Progress(len(data), events))
+
+    def _keep(self, data: bytes) -> None:
+        """Gives the capture what was written."""
+        self._ledger.capture.streamed(data)
+
+
+class EventWriter(AnswerWriter):
+    """Writes one stream of events.
+
+    visible  what the client has seen, or may have: an API that has no event for the start of a block shows it later
+    """
+
+    def __init__(self, ledger: Ledger, renderer: Renderer, candidates: Candidates) -> None:
+        super().__init__(ledger)
+        self._renderer = renderer
         self._held: list[Event] = []
         self._observer = AnswerObserver(ledger)
-        self._written = self._writing_since = loop.time()
-        self._held_until = candidates.held_until(loop.time(), state.config().stream_grace_ms / 1000)
-        self._over = self._ended = False
+        grace_s = ledger.inquiry.state.config().stream_grace_ms / 1000
+        self._held_until = candidates.held_until(self._now(), grace_s)
+        self._over = False
         self._said = Visible.NOTHING  # by all that was encoded, whether or not it gave bytes
-        self.begun = self.complete = False
+
+    def _head(self) -> web.StreamResponse:
+        return EventStream(headers=HEADERS | self._ledger.head)
 
     @property
     def visible(self) -> Visible:
@@ -103,29 +166,12 @@ class EventWriter:
         self._over = True
         await self._write_data(self._renderer.failure(error), 1, last=True)
 
-    async def end(self) -> web.StreamResponse:
-        """The end of the body, unless it went out with the last event."""
-        response = self._ledger.response
-        if response is None:
-            raise ProxyError("the provider sent nothing", kind="bad_answer")
-        if not self._ended:
-            await self._write_data(b"", 0, last=True)
-        return response
-
-    @property
-    def stalled(self) -> bool:
-        """Whether the client has taken nothing of what is being written for too long."""
-        return self._lock.locked() and self._now() - self._writing_since > self._timers.stall
-
     @property
     def silent(self) -> bool:
-        """Whether nothing was sent for so long that `fill` is to be called. Never after the last event, nor while
-        something is written."""
-        if self._lock.locked() or self._over:
-            return False
+        """Also whether nothing was sent for long in the middle of the answer."""
         if self.begun:
-            return self._now() - self._written >= self._timers.keepalive
-        return bool(self._held) and self._now() >= self._held_until
+            return not (self._over or self._lock.locked()) and self._now() - self._written >= self._timers.keepalive
+        return bool(self._held) and super().silent
 
     async def fill(self) -> None:
         """Sends what was held back, or a sign of life; nothing when the provider was quicker."""
@@ -150,23 +196,6 @@ class EventWriter:
             self.complete = True
             self._ledger.completed(200)
 
-    async def _write_data(self, data: bytes, events: int, *, last: bool = False) -> None:
-        """In one piece with the head before it, and with the end of the body after the last."""
-        async with self._lock:
-            self._writing_since = self._now()
-            response = self._ledger.response
-            if response is None:
-                response = self._ledger.response = EventStream(headers=HEADERS | self._ledger.head)
-                self.begun = True
-                await response.prepare(self._ledger.inquiry.request)
-                self._ledger.note("info", "response_started", status=200)
-            self._ended = last
-            await (response.write_eof(data) if last else response.write(data))
-            self._ledger.capture.streamed(data)
-            self._written = self._now()
-        if data:
-            self._ledger.tell(Progress(len(data), events))
-
 
 class AnswerObserver:
     """Tells the ledger what it needs to know of an answer."""
@@ -186,7 +215,7 @@ class AnswerObserver:
                 self._ledger.used(event)
 
 
-def watched(ledger: Ledger, writer: EventWriter | None = None) -> AbstractAsyncContextManager[None]:
+def watched(ledger: Ledger, writer: AnswerWriter | None = None) -> AbstractAsyncContextManager[None]:
     """While inside, a client that leaves cancels the current task within a second, in whatever runner the application
     is mounted; and `writer` fills silences. Raises what failed there as a ProxyError. Work that goes on although the
     answer is out whole is ended, and that is no error: the connection may have the client's next request already."""
@@ -201,7 +230,7 @@ class _Watch:
     A timer, and a task only to fill a silence: most answers end before it is wound up again. A class, since the frame
     of a generator would hold the cancellation, and that the frame, until the garbage is collected."""
 
-    def __init__(self, ledger: Ledger, writer: EventWriter | None) -> None:
+    def __init__(self, ledger: Ledger, writer: AnswerWriter | None) -> None:
         self._ledger = ledger
         self._writer = writer
         self._timers = ledger.inquiry.state.timers
@@ -259,7 +288,7 @@ class _Watch:
             self._complete = writer is not None and writer.complete
             self._timer = self._loop.call_later(self._timers.tick, self._look)
 
-    async def _fill(self, writer: EventWriter) -> None:
+    async def _fill(self, writer: AnswerWriter) -> None:
         try:
             async with asyncio.timeout(self._timers.stall) as limit:
                 await writer.fill()
