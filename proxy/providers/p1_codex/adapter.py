@@ -134,7 +134,7 @@ class CodexAdapter:
     def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
         """A stream that was cut after an event about a spent limit, and nothing else, was refused."""
         spent = self._notes.spent
-        if error.kind != "transport" or spent is None or self._notes.responded or visible > Visible.BUFFERED:
+        if error.kind != "transport" or spent is None or self._notes.responded or self.wire.spoke:
             return error
         message = "The usage limit has been reached"
         return UpstreamError(message, kind="usage_limit", retry_after=spent, provider=LABEL)

@@ -39,6 +39,7 @@ class ResponsesWire:
     signatures      label under which encrypted reasoning is handed to the client; "" for not at all
     plain           the body to go back to when the first one is refused; None when there is none
     fell_back       whether that happened
+    spoke           whether a delta of a text or of a call came, in this attempt
     rules           in what the answers of this upstream differ
     restores        whether an answer in strict form is made to fit the caller's schema: not where that is sent as it is
     count           input tokens of a body, given the length of a text
@@ -72,7 +73,7 @@ class ResponsesWire:
         self._observe = observe
         self._policy: AnswerPolicy | None = None  # of the last attempt
         self._stripped = False
-        self.fell_back = False
+        self.fell_back = self.spoke = False
         self.body = body
         note_simplified(call, services, profile)
 
@@ -84,6 +85,7 @@ class ResponsesWire:
     def reducer(self, stream: MessageStream) -> ResponsesToMessages:
         request = self._call.request
         restore = text_restorer(request) if self._restores else None
+        self.spoke = False
         self._policy = AnswerPolicy(
             request, self._offsets, self._signatures, restore, self._rules, self._call.converted
         )
@@ -99,6 +101,7 @@ class ResponsesWire:
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
         kind = event.get("type")
         if isinstance(kind, str) and kind in _DELTAS:
+            self.spoke = True
             return
         if self._observe is not None:
             self._observe(event)

@@ -49,25 +49,30 @@ class RelayWriter(AnswerWriter):
             if self._answer.end.failure is None and not self._shows(chunk):
                 return
             chunk = self._taken()
-        if not self._generating and self._answer.status == 200:
-            self._generating = True
-            self._ledger.tell(GenerationStarted())
-        await self._write_data(chunk, 1)
+        await self._pass_on(chunk)
 
     async def fill(self) -> None:
         if self.silent:
-            await self._write_data(self._taken(), 1)
+            await self._pass_on(self._taken())
 
-    async def end(self) -> web.StreamResponse:
-        if self._held:
-            await self._write_data(self._taken(), 1)
-        elif not self.begun:
-            await self._write_data(b"", 0)
-        return await super().end()
+    async def flush(self) -> None:
+        """The body is over: what is kept back goes out."""
+        if not self.begun:
+            await self._pass_on(self._taken())
+
+    def give_up(self) -> None:
+        """The answer broke: what is kept back goes out no more, so that another model may answer."""
+        self._held_until = float("inf")
 
     def _taken(self) -> bytes:
         held, self._held = self._held, []
         return b"".join(held)
+
+    async def _pass_on(self, data: bytes) -> None:
+        if data and not self._generating and self._answer.status == 200:
+            self._generating = True
+            self._ledger.tell(GenerationStarted())
+        await self._write_data(data, 1)
 
     def _shows(self, chunk: bytes) -> bool:
         """Whether a reader sees something of what is whole by now. What cannot be read is nothing to wait for."""
@@ -105,14 +110,15 @@ class RelayedAnswer:
             now = asyncio.get_running_loop().time()
             until = candidates.held_until(now, 0.0) if waits else None
             await writer.open(answer, streams=streams, held_until=until)
-            while True:
-                chunk = await anext(chunks, b"")
-                failure = answer.end.failure
-                if not writer.begun and failure is not None and candidates.model_follows(failure, Visible.NOTHING):
-                    raise failure
-                if not chunk:
-                    break
-                await writer.send(chunk)
+            try:
+                async for chunk in chunks:
+                    _check_body(writer, answer, candidates)
+                    await writer.send(chunk)
+                _check_body(writer, answer, candidates)
+            except Exception:
+                writer.give_up()
+                raise
+            await writer.flush()
             self._note_end(answer)
             return await writer.end()
 
@@ -129,6 +135,13 @@ class RelayedAnswer:
 
     async def fail(self, error: ProxyError) -> web.StreamResponse:
         raise error
+
+
+def _check_body(writer: RelayWriter, answer: NativeAnswer, candidates: Candidates) -> None:
+    """Raises a failure in the body that leads to another model, as long as nothing was sent."""
+    failure = answer.end.failure
+    if not writer.begun and failure is not None and candidates.model_follows(failure, Visible.NOTHING):
+        raise failure
 
 
 def check(answer: NativeAnswer, candidates: Candidates) -> None:

@@ -278,7 +278,10 @@ class _Watch:
 
     def _look(self) -> None:
         writer = self._writer
-        if self._ledger.inquiry.left or (writer is not None and writer.stalled):
+        if self._ledger.inquiry.left:
+            self._cancel()
+        elif writer is not None and writer.stalled:
+            self._ledger.break_off()  # closing would wait until the client takes what is written
             self._cancel()
         elif self._complete:
             self._enough = self._cancel()
@@ -295,6 +298,7 @@ class _Watch:
         except Exception as error:
             lost = limit.expired() or is_loss(error, self._ledger.inquiry.request)
             if lost:
+                self._ledger.break_off()
                 self._cancel()
                 return
             inquiry = self._ledger.inquiry

@@ -253,6 +253,16 @@ async def test_events_without_a_name_are_read_by_their_type(live: Live, named: b
     assert HEADER in answer.headers and answer.raw.count(b"event: response.created") == 1
 
 
+@with_live(**TO_KIMI)
+async def test_an_answer_that_is_kept_back_to_its_end_is_over_when_it_is_sent(live: Live) -> None:
+    """It failed in a way that leads to no other model."""
+    failed = {"type": "response.failed", "response": {"error": {"code": "invalid_prompt", "message": "no"}}}
+    live.sandbox.p1.script.extend([{"events": [{"type": "response.created", "response": {"id": "r"}}, failed]}])
+    assert b"invalid_prompt" in (await live.post(NATIVE, "/v1/responses")).raw
+    names = [type(event).__name__ for event in live.watcher.last]
+    assert names[-4:] == ["GenerationStarted", "Progress", "Timed", "Failed"]
+
+
 async def test_each_model_of_one_provider_has_its_capture(tmp_path: Path) -> None:
     told = Told()
     same: dict[str, Any] = {"fallback": ((SOL, ("gpt-5.5",)),), "captures": told}
