@@ -260,7 +260,8 @@ async def test_an_answer_that_is_kept_back_to_its_end_is_over_when_it_is_sent(li
     live.sandbox.p1.script.extend([{"events": [{"type": "response.created", "response": {"id": "r"}}, failed]}])
     assert b"invalid_prompt" in (await live.post(NATIVE, "/v1/responses")).raw
     names = [type(event).__name__ for event in live.watcher.last]
-    assert names[-4:] == ["GenerationStarted", "Progress", "Timed", "Failed"]
+    assert names[-2:] == ["GenerationStarted", "Failed"]
+    assert [msg for _, _, msg, _ in live.notes.records][-2:] == ["response_started", "request_failed"]
 
 
 async def test_each_model_of_one_provider_has_its_capture(tmp_path: Path) -> None:
