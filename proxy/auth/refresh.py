@@ -166,8 +166,8 @@ class Credentials:
 
     @property
     def account(self) -> int | None:
-        """See `account_digest`; costs a look at the file's date."""
-        return account_digest(self._current(self._file.load()))
+        """See `account_digest`; of the credential that was asked for last."""
+        return account_digest(self._current(self._file.seen))
 
     async def get(self) -> Credential:
         """The stored credential, renewed first when it is about to end. While it lives, a renewal that fails or takes

@@ -278,6 +278,11 @@ class CredentialFile:
         return self._seen[1]
 
     @property
+    def seen(self) -> Credential | None:
+        """What `load` returned last; looks at the disk only the first time."""
+        return self.load() if self._seen is None else self._seen[1]
+
+    @property
     def is_unreadable(self) -> bool:
         """Whether a file is there that is no credential."""
         if self.load() is not None:
