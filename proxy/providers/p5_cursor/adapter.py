@@ -120,6 +120,8 @@ class CursorWire:
         """Input tokens."""
         return estimate(await self.prompt())
 
+    estimates_at_once = False
+
     async def estimate(self) -> int:
         self.input_tokens = max(1, await self.count())
         return self.input_tokens

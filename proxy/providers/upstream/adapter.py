@@ -49,6 +49,11 @@ class WireAdapter(Protocol):
         """A fresh reducer for one attempt."""
         ...
 
+    @property
+    def estimates_at_once(self) -> bool:
+        """Whether `estimate` has so little to count that nothing else has to be done meanwhile."""
+        ...
+
     async def estimate(self) -> int:
         """Input tokens, for `message_start`. May raise BusyError."""
         ...

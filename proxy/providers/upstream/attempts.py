@@ -212,11 +212,13 @@ class AttemptRunner:
             self._begin()
             try:
                 async with aclosing(self._upstream.contact(self._attempts.number)) as upstream:
-                    first = asyncio.ensure_future(anext(upstream, None))
+                    first: asyncio.Future[Batch | None] | None = None
+                    if not (self._stream.started or self._wire.estimates_at_once):
+                        first = asyncio.ensure_future(anext(upstream, None))
                     try:
                         if not self._stream.started:
                             yield await self.opening()
-                        batch = await first
+                        batch = await (anext(upstream, None) if first is None else first)
                     finally:
                         await _settle(first)
                     reducer = self._reading()
@@ -350,8 +352,10 @@ class AttemptRunner:
         return self._profile.error(words, kind="overloaded")
 
 
-async def _settle(task: asyncio.Future[Any]) -> None:
+async def _settle(task: asyncio.Future[Any] | None) -> None:
     """Ends a task whose result nobody may have fetched."""
+    if task is None:
+        return
     if not task.done():
         task.cancel()
         await asyncio.wait({task})

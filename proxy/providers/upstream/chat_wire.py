@@ -20,6 +20,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
 from proxy.providers.upstream.event_reader import CHAT_RUNS
+from proxy.providers.upstream.tokenizer import ALWAYS_INLINE_BYTES
 from proxy.providers.upstream.transport import UNKNOWN, Batch, Service, UpstreamProfile
 
 
@@ -82,6 +83,10 @@ class ChatWire:
         mark = f"model-proxy:{self._profile.label}:v1"
         self._policy = AnswerPolicy(self._call.request, converted=self._call.converted)
         return ChatToMessages(stream, self._policy, mark=mark, own_id=own_id if self._own_ids else None)
+
+    @property
+    def estimates_at_once(self) -> bool:
+        return self._call.size <= ALWAYS_INLINE_BYTES
 
     async def estimate(self) -> int:
         return await heuristic_estimate(self._services, self._call)

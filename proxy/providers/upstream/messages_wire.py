@@ -16,6 +16,7 @@ from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
 from proxy.providers.upstream.chat_wire import heuristic_estimate, note_format
 from proxy.providers.upstream.event_reader import MESSAGES_RUNS
+from proxy.providers.upstream.tokenizer import ALWAYS_INLINE_BYTES
 from proxy.providers.upstream.transport import UNKNOWN, UpstreamProfile
 
 
@@ -49,6 +50,10 @@ class MessagesWire:
     def reducer(self, stream: MessageStream) -> MessagesToMessages:
         self._policy = AnswerPolicy(self._call.request, converted=self._call.converted)
         return MessagesToMessages(stream, self._policy)
+
+    @property
+    def estimates_at_once(self) -> bool:
+        return self._call.size <= ALWAYS_INLINE_BYTES
 
     async def estimate(self) -> int:
         return await heuristic_estimate(self._services, self._call, native=True)

@@ -17,6 +17,7 @@ from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
+from proxy.providers.upstream.tokenizer import ALWAYS_INLINE_BYTES
 from proxy.providers.upstream.transport import UpstreamProfile
 
 #: Never a failure, and by far the most frequent: not looked at twice.
@@ -90,6 +91,10 @@ class ResponsesWire:
             request, self._offsets, self._signatures, restore, self._rules, self._call.converted
         )
         return ResponsesToMessages(stream, self._policy)
+
+    @property
+    def estimates_at_once(self) -> bool:
+        return self._call.size <= ALWAYS_INLINE_BYTES and self._services.tokenizer.loaded
 
     async def estimate(self) -> int:
         work = partial(self._count, self.body.members)

@@ -50,6 +50,8 @@ MAX_INLINE_CHARS = 8_192
 #: enough. The heuristic takes a millisecond for as much, and for a text that is not all ASCII so many times longer.
 MAX_INLINE_BYTES = 128 * 1024
 FOREIGN_PRICE = 16
+#: Requests of so many bytes at most are never counted in a thread once the vocabulary is there.
+ALWAYS_INLINE_BYTES = min(MAX_INLINE_CHARS, MAX_INLINE_BYTES // FOREIGN_PRICE)
 #: Counts in each of two generations.
 REMEMBERED = 10_000
 
@@ -111,6 +113,11 @@ class Tokenizer:
         self._broken: str | None = None
         self._counts = TextCounts(self._limits.remembered)
         self._estimates = TextCounts(self._limits.remembered)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the vocabulary is there."""
+        return self._encoding is not None
 
     async def run(self, work: Callable[[Length], T], *, size: int | None = None) -> T:
         """The result of `work(length)`. Raises BusyError when the workers do not get to it in time.
