@@ -212,9 +212,8 @@ class AttemptRunner:
             self._begin()
             try:
                 async with aclosing(self._upstream.contact(self._attempts.number)) as upstream:
-                    first: asyncio.Future[Batch | None] | None = None
-                    if not (self._stream.started or self._wire.estimates_at_once):
-                        first = asyncio.ensure_future(anext(upstream, None))
+                    ahead = not (self._stream.started or self._wire.estimates_at_once)
+                    first = asyncio.ensure_future(anext(upstream, None)) if ahead else None
                     try:
                         if not self._stream.started:
                             yield await self.opening()
@@ -239,10 +238,7 @@ class AttemptRunner:
                         raise self._upstream.contextualise(self._as_upstream(error), self._visible) from None
                 return
             except _EmptyAnswer:
-                nothing = self._upstream.contextualise(self._empty_answer(), self._visible)
-                wait = self._attempts.after_nothing(self._visible, after_tool_result=self._wire.after_tool_result)
-                if wait is None or not nothing.repeatable:
-                    raise self._upstream.client_error(nothing) from None
+                wait = self._after_nothing()
             except UpstreamError as error:
                 wait = await self._attempts.after(error, self._visible, rewrite=self._wire.recover)
                 if wait is None:
@@ -346,10 +342,15 @@ class AttemptRunner:
         checking = self._call.request.get("max_tokens") in (0, 1)
         return not self._profile.empty_is_failure or checking or reducer.incomplete
 
-    def _empty_answer(self) -> UpstreamError:
-        """The model finished without saying anything, every time it was asked."""
+    def _after_nothing(self) -> float:
+        """Seconds to wait after an answer without content. Raises UpstreamError when the model finished so every time
+        it was asked."""
         words = "the model completed without producing any output; repeating the request may help"
-        return self._profile.error(words, kind="overloaded")
+        nothing = self._upstream.contextualise(self._profile.error(words, kind="overloaded"), self._visible)
+        wait = self._attempts.after_nothing(self._visible, after_tool_result=self._wire.after_tool_result)
+        if wait is None or not nothing.repeatable:
+            raise self._upstream.client_error(nothing) from None
+        return wait
 
 
 async def _settle(task: asyncio.Future[Any] | None) -> None:
