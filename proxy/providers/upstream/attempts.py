@@ -238,7 +238,7 @@ class AttemptRunner:
                         raise self._upstream.contextualise(self._as_upstream(error), self._visible) from None
                 return
             except _EmptyAnswer:
-                wait = self._after_nothing()
+                wait: float | None = self._after_nothing()
             except UpstreamError as error:
                 wait = await self._attempts.after(error, self._visible, rewrite=self._wire.recover)
                 if wait is None:
