@@ -207,6 +207,7 @@ class AttemptRunner:
     async def run(self) -> AsyncGenerator[list[Event], None]:
         """The answer in batches. Raises ProxyError. One generator for all of it: each layer between an upstream and
         the writer costs every event."""
+        wait: float | None
         await self._upstream.sign_in()
         while True:
             self._begin()
@@ -238,7 +239,7 @@ class AttemptRunner:
                         raise self._upstream.contextualise(self._as_upstream(error), self._visible) from None
                 return
             except _EmptyAnswer:
-                wait: float | None = self._after_nothing()
+                wait = self._after_nothing()
             except UpstreamError as error:
                 wait = await self._attempts.after(error, self._visible, rewrite=self._wire.recover)
                 if wait is None:
