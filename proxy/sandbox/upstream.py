@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from proxy.sandbox.ids import Ids
 from proxy.sandbox.model.prompt_cache import PromptCache
 from proxy.sandbox.model.reply import last_prompt
 from proxy.sandbox.play.actions import Action, Pace, Reply
@@ -20,7 +19,7 @@ from proxy.sandbox.play.http_faults import HttpFault
 from proxy.sandbox.play.player import EVENT_STREAM, play
 from proxy.sandbox.play.script import Place, Script, Step, Tables
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received, receive
-from proxy.sandbox.wires.answer import Playable
+from proxy.sandbox.wires.answer import Ids, Playable
 from proxy.sandbox.wires.refusal import Refused, plain_reply
 
 #: As generous as the proxy's own limit, and a little more: the proxy wraps what it gets.

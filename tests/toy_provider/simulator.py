@@ -17,8 +17,7 @@ from proxy.sandbox.play.stream_faults import WHOLE_FAULTS
 from proxy.sandbox.upstream import Host, Options, Prepared, ServedWire, Simulator
 from proxy.sandbox.wires.chat.checks import ChatRules, check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
-from proxy.sandbox.wires.chat.read import read_chat
-from proxy.sandbox.wires.chat.write import write_chat
+from proxy.sandbox.wires.chat.read import read_chat, write_chat
 from proxy.sandbox.wires.refusal import invalid
 
 PATH = "/toys/v1"

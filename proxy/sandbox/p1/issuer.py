@@ -1,7 +1,7 @@
-"""The simulated sign-in service of P1: browser and device flows, token exchange with rotation, revocation.
+"""The simulated sign-in service of P1, and the tokens that it signs.
 
-Nobody is asked: a browser that opens the authorize page is sent back with a code at once, and a device code is
-approved after a number of polls.
+It knows browser and device flows, token exchange with rotation, and revocation. Nobody is asked: a browser that opens
+the authorize page is sent back with a code at once, and a device code is approved after a number of polls.
 """
 
 from __future__ import annotations
@@ -24,10 +24,59 @@ from proxy.sandbox.oauth.endpoint import (
     oauth_error,
     sign_in_page,
 )
-from proxy.sandbox.oauth.tokens import remember
+from proxy.sandbox.oauth.jwt import unsigned_jwt
+from proxy.sandbox.oauth.tokens import LIVE, Tokens, remember
 from proxy.sandbox.p1.options import P1Options
-from proxy.sandbox.p1.tokens import CLIENT_ID, TokenBook
-from proxy.sandbox.wires.refusal import detail
+from proxy.sandbox.upstream import Host
+from proxy.sandbox.wires.refusal import detail, invalid
+
+AUTH_CLAIM = "https://api.openai.com/auth"
+PROFILE_CLAIM = "https://api.openai.com/profile"
+CLIENT_ID = "app_EMoamEEZ73f0CkXaXp7hrann"
+
+_INVALIDATED = "refresh_token_invalidated"
+
+
+class TokenBook(Tokens):
+    """The tokens of one account."""
+
+    def __init__(self, account_id: str, email: str, plan: str, lifetime_s: int, host: Host) -> None:
+        super().__init__(lifetime_s, host)
+        self.account_id = account_id
+        self.email = email
+        self.plan = plan
+
+    def issue(self, lifetime_s: int | None = None) -> dict[str, Any]:
+        """A new token response, see `new_pair`, with an `id_token`."""
+        claims = {**self._claims(), **self.times(lifetime_s)}
+        identity = {**claims, "aud": [CLIENT_ID], "email": self.email}
+        pair = self.new_pair({**claims, "aud": ["https://api.openai.com/v1"]}, "rt_")
+        return {"id_token": unsigned_jwt(identity), **pair}
+
+    def rotate(self, refresh: str) -> dict[str, Any]:
+        """A refresh token is good once. Raises Refused (401) with the vendor's code for a used or unknown one."""
+        state = self.spend(refresh, unknown=_INVALIDATED, used="refresh_token_reused")
+        if state != LIVE:
+            raise invalid(f"Your refresh token cannot be used ({state}). Please sign in again.", status=401, code=state)
+        return self.issue()
+
+    def revoke(self, token: str, code: str = _INVALIDATED) -> None:
+        super().revoke(token, code)
+
+    def _claims(self) -> dict[str, Any]:
+        return {
+            "iss": self.host.origin,
+            "sub": "user-sandbox",
+            AUTH_CLAIM: {
+                "chatgpt_account_id": self.account_id,
+                "chatgpt_plan_type": self.plan,
+                "chatgpt_user_id": "user-sandbox",
+                "user_id": "user-sandbox",
+                "organization_id": "org-sandbox",
+            },
+            PROFILE_CLAIM: {"email": self.email, "email_verified": True},
+        }
+
 
 #: The ports and hosts that the real service lists for redirects to a local program.
 REDIRECT_PORTS = (1455, 1457)

@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from proxy.sandbox.oauth.account import AccountUpstream
-from proxy.sandbox.p1.issuer import Issuer
+from proxy.sandbox.p1.issuer import Issuer, TokenBook
 from proxy.sandbox.p1.options import P1Options
-from proxy.sandbox.p1.socket.sockets import Sockets
-from proxy.sandbox.p1.tokens import TokenBook
+from proxy.sandbox.p1.socket.link import Sockets
 from proxy.sandbox.play.script import Tables
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received
 from proxy.sandbox.upstream import Host

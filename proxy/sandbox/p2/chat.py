@@ -10,7 +10,7 @@ from aiohttp import web
 from proxy.sandbox.model.reply import Called
 from proxy.sandbox.p2.catalog import MODELS, P2Model, rules_for, thinks
 from proxy.sandbox.p2.failures import HTTP_FAULTS
-from proxy.sandbox.p2.headers import check_caller
+from proxy.sandbox.p2.issuer import check_caller
 from proxy.sandbox.p2.state import P2
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS
@@ -18,8 +18,7 @@ from proxy.sandbox.upstream import Prepared, ServedWire
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
-from proxy.sandbox.wires.chat.read import read_chat
-from proxy.sandbox.wires.chat.write import write_chat
+from proxy.sandbox.wires.chat.read import read_chat, write_chat
 from proxy.sandbox.wires.refusal import Refused, invalid
 
 STREAM = ServedWire(Place("p2", "chat"), HTTP_FAULTS, CHAT_FAULTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from proxy.sandbox.p2.headers import NOT_AN_AGENT
+from proxy.sandbox.p2.issuer import NOT_AN_AGENT
 from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, Values, failure
 
 

@@ -1,21 +1,106 @@
-"""The simulated sign-in service of P2: device authorization, polling, refresh with rotation.
+"""The simulated sign-in service of P2, its tokens, and what every request must say of its device and program.
 
-Nobody is asked: a device code is approved after the polls that `options.device_answers` lists.
+It knows device authorization, polling, and refresh with rotation; each token is good on one device only. Nobody is
+asked: a device code is approved after the polls that `options.device_answers` lists.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
 
 from proxy.sandbox.oauth.devices import DEVICE_GRANT, DeviceCodes
 from proxy.sandbox.oauth.endpoint import KEPT_REQUESTS, TokenEndpoint, form_fields, oauth_error, sign_in_page
-from proxy.sandbox.p2.headers import DEVICE_ID, device_fault
+from proxy.sandbox.oauth.tokens import LIVE, MAX_TOKENS, Tokens, remember
 from proxy.sandbox.p2.options import P2Options
-from proxy.sandbox.p2.tokens import CLIENT_ID, DeviceTokens
+from proxy.sandbox.upstream import Host
+from proxy.sandbox.wires.refusal import Refused, invalid
+
+DEVICE_ID = "x-msh-device-id"
+
+#: All of these come with every request, to the sign-in service as well.
+DEVICE_HEADERS = (
+    "x-msh-platform",
+    "x-msh-version",
+    "x-msh-device-name",
+    "x-msh-device-model",
+    "x-msh-os-version",
+    DEVICE_ID,
+)
+
+NOT_AN_AGENT = (
+    "Kimi For Coding is currently only available for Coding Agents such as Kimi CLI, Claude Code, Roo Code, "
+    "Kilo Code, etc."
+)
+
+
+def device_fault(headers: Mapping[str, str]) -> str | None:
+    """What is wrong with the device headers: one is missing, or is not printable ASCII."""
+    for name in DEVICE_HEADERS:
+        value = headers.get(name, "")
+        if not value.strip():
+            return f"missing header {name}"
+        if not (value.isascii() and value.isprintable()):
+            return f"header {name} is not printable ASCII"
+    return None
+
+
+def check_caller(headers: Mapping[str, str], tokens: DeviceTokens, agents: Sequence[str]) -> None:
+    """A live token of this very device, and the user agent of a coding agent. Raises Refused."""
+    scheme, _, access = headers.get("authorization", "").partition(" ")
+    if scheme != "Bearer" or not tokens.accepts(access):
+        raise unauthorized()
+    product = headers.get("user-agent", "").lower()
+    if device_fault(headers) is not None or not product.startswith(tuple(agents)):
+        raise invalid(NOT_AN_AGENT, status=403, kind="access_terminated_error")
+    if tokens.device_of(access) != headers[DEVICE_ID]:
+        raise unauthorized()
+
+
+def unauthorized() -> Refused:
+    return invalid(
+        "The API Key appears to be invalid or may have expired. Please verify your credentials and try again.",
+        status=401,
+        kind="invalid_authentication_error",
+    )
+
+
+CLIENT_ID = "17e5f671-d194-4dfb-9706-5516cb48c098"
+
+_DEAD = "invalid_grant"
+
+
+class DeviceTokens(Tokens):
+    """The tokens of one user."""
+
+    def __init__(self, user_id: str, lifetime_s: int, host: Host) -> None:
+        super().__init__(lifetime_s, host)
+        self.user_id = user_id
+        self.scope = "kimi-code"
+        self._devices: dict[str, str] = {}  # token, access or refresh -> device id
+
+    def issue(self, device_id: str, lifetime_s: int | None = None) -> dict[str, Any]:
+        """A new token response, see `new_pair`, with the `scope`."""
+        claims = {"user_id": self.user_id, "device_id": device_id, "scope": self.scope, **self.times(lifetime_s)}
+        pair = self.new_pair(claims)
+        for name in ("access_token", "refresh_token"):
+            remember(self._devices, pair[name], device_id, 2 * MAX_TOKENS)
+        return {**pair, "scope": self.scope}
+
+    def device_of(self, token: str) -> str | None:
+        """The device that the token is good on."""
+        return self._devices.get(token)
+
+    def rotate(self, refresh: str, device_id: str) -> dict[str, Any]:
+        """A refresh token is good once, on its device. Raises Refused (401, `invalid_grant`)."""
+        if self.device_of(refresh) not in (None, device_id):
+            raise oauth_error(_DEAD, "The refresh token belongs to another device.", 401)
+        if self.spend(refresh, unknown=_DEAD, used=_DEAD) != LIVE:
+            raise oauth_error(_DEAD, "The provided authorization grant is invalid, expired or revoked.", 401)
+        return self.issue(device_id)
 
 
 class DeviceIssuer(TokenEndpoint):

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.sandbox.oauth.account import AccountUpstream
-from proxy.sandbox.p2.issuer import DeviceIssuer
+from proxy.sandbox.p2.issuer import DeviceIssuer, DeviceTokens
 from proxy.sandbox.p2.options import P2Options
-from proxy.sandbox.p2.tokens import DeviceTokens
 from proxy.sandbox.play.script import Tables
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received
 from proxy.sandbox.upstream import Host

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from multidict import CIMultiDictProxy
 
-from proxy.sandbox.p3.options import P3Options
+from proxy.sandbox.p3.issuer import GrokTokens
 from proxy.sandbox.p3.refusals import error_only, flat
-from proxy.sandbox.p3.tokens import GrokTokens
+from proxy.sandbox.p3.state import P3Options
 from proxy.sandbox.wires.refusal import Refused
 
 TOKEN_AUTH = "x-xai-token-auth"  # noqa: S105 - the name of a header

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from proxy.sandbox.p3.catalog import is_readable
 from proxy.sandbox.p3.images import image_fault
-from proxy.sandbox.p3.reasoning import is_readable
 from proxy.sandbox.p3.refusals import argument, image_refused
 from proxy.sandbox.wires.field_checks import (
     ByKind,

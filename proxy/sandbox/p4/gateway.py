@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.sandbox.p1.checks import TOP_LEVEL as P1_MEMBERS
+from proxy.sandbox.p1.responses import TOP_LEVEL as P1_MEMBERS
 from proxy.sandbox.p4.catalog import MODELS
 from proxy.sandbox.p4.state import P4Options
 from proxy.sandbox.wires.field_checks import Known, Table, check

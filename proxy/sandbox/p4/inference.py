@@ -32,8 +32,7 @@ from proxy.sandbox.wires.answer import Answer
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
-from proxy.sandbox.wires.chat.read import read_chat
-from proxy.sandbox.wires.chat.write import write_chat
+from proxy.sandbox.wires.chat.read import read_chat, write_chat
 from proxy.sandbox.wires.encrypted_content import is_from_account
 from proxy.sandbox.wires.messages.answer import MessagesAnswer
 from proxy.sandbox.wires.messages.checks import check_messages
@@ -41,7 +40,7 @@ from proxy.sandbox.wires.messages.faults import MESSAGES_FAULTS
 from proxy.sandbox.wires.messages.read import prompt_parts, prompt_tokens, read_messages
 from proxy.sandbox.wires.refusal import Refused
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
-from proxy.sandbox.wires.responses.write import PLAIN, write_answer
+from proxy.sandbox.wires.responses.read import PLAIN, write_answer
 
 #: Path below the base -> the wire that is spoken there.
 PATHS = {"chat/completions": "chat", "messages": "messages", "responses": "responses"}

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from proxy.core.sse import dump_json
-from proxy.sandbox.ids import Ids
 from proxy.sandbox.model.pieces import ARGUMENT_PIECE, pieces, tokens_of, words
 from proxy.sandbox.model.reply import Ask, Call, Called, Part, Returned, Say, Search, Think, reply
 from proxy.sandbox.p5.events import ENVELOPES
@@ -17,7 +16,7 @@ from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.p5.prompt import NATIVE
 from proxy.sandbox.p5.runs import Run
 from proxy.sandbox.play.actions import Action, Framing, Until
-from proxy.sandbox.wires.answer import Playable
+from proxy.sandbox.wires.answer import Ids, Playable
 from proxy.sandbox.wires.connect.protobuf import Message
 
 PLAN_MODE = 3

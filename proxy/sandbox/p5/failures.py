@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, Values, failure, wait_header
-from proxy.sandbox.wires.connect.errors import connect_error
+from proxy.sandbox.wires.connect.envelopes import connect_error
 
 
 def debug(

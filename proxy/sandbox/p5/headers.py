@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from proxy.sandbox.oauth.tokens import Tokens
 from proxy.sandbox.p5.failures import debug, update_required
-from proxy.sandbox.wires.connect.errors import Failed
+from proxy.sandbox.wires.connect.envelopes import Failed
 from proxy.sandbox.wires.refusal import Refused
 
 STREAM_TYPE = "application/connect+proto"

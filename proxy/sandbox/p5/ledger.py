@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from proxy.sandbox.p5 import execs, queries
+from proxy.sandbox.p5 import execs
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
 
@@ -63,7 +63,7 @@ class Asked:
     @property
     def verdict(self) -> str:
         """How a query was answered."""
-        return queries.verdict(self.number, self.answers[-1]) if self.answers else "nothing"
+        return execs.verdict(self.number, self.answers[-1]) if self.answers else "nothing"
 
 
 class Ledger:

@@ -6,12 +6,10 @@ from functools import partial
 
 from aiohttp import web
 
-from proxy.sandbox.p5.appends import serve_append
-from proxy.sandbox.p5.catalog import serve_models
-from proxy.sandbox.p5.course import AGENT
+from proxy.sandbox.p5.appends import serve_append, serve_models
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.p5.state import P5
-from proxy.sandbox.p5.stream import serve_run
+from proxy.sandbox.p5.stream import AGENT, serve_run
 from proxy.sandbox.upstream import Simulator
 
 _AGENT_PATH = "/agent.v1.AgentService"

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from proxy.sandbox.oauth.account import AccountUpstream
-from proxy.sandbox.p5.issuer import CursorIssuer
+from proxy.sandbox.p5.issuer import CursorIssuer, CursorTokens
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.p5.runs import Run
-from proxy.sandbox.p5.tokens import CursorTokens
 from proxy.sandbox.play.script import Tables
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received
 from proxy.sandbox.upstream import Host

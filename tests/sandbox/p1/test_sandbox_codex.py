@@ -8,7 +8,7 @@ from typing import Any
 from p1_sandbox_client import LITE, Client, developer, tool, user
 from samples import rows
 
-from proxy.sandbox.model.code_mode import declared
+from proxy.sandbox.model.prompts import declared
 
 PLACE = user("<environment_context>\n  <cwd>/work</cwd>\n</environment_context>")
 

@@ -11,7 +11,7 @@ from p1_sandbox_client import Client, full
 from yarl import URL
 
 from proxy.auth.jwt import claims
-from proxy.sandbox.p1.tokens import AUTH_CLAIM, CLIENT_ID
+from proxy.sandbox.p1.issuer import AUTH_CLAIM, CLIENT_ID
 
 VERIFIER = "v" * 43
 CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()

@@ -9,8 +9,7 @@ from p2_sandbox_client import P2Client, chat
 
 from proxy.auth.jwt import claims
 from proxy.sandbox import P2Options, Sandbox
-from proxy.sandbox.p2.issuer import DEVICE_GRANT
-from proxy.sandbox.p2.tokens import CLIENT_ID
+from proxy.sandbox.p2.issuer import CLIENT_ID, DEVICE_GRANT
 
 
 class Issuer:

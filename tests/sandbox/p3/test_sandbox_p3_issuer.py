@@ -13,10 +13,10 @@ from yarl import URL
 
 from proxy.auth.jwt import claims
 from proxy.sandbox import Sandbox
-from proxy.sandbox.oauth import signing
+from proxy.sandbox.oauth import jwt
 from proxy.sandbox.oauth.devices import DEVICE_GRANT
 from proxy.sandbox.oauth.jwt import decode_base64url
-from proxy.sandbox.p3.tokens import CLIENT_ID, REUSE_GRACE_S, SCOPE
+from proxy.sandbox.p3.issuer import CLIENT_ID, REUSE_GRACE_S, SCOPE
 
 VERIFIER = "v" * 43
 CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
@@ -126,10 +126,10 @@ def is_signed(token: str, key: dict[str, str]) -> bool:
     r, s = (int.from_bytes(half, "big") for half in (raw[:32], raw[32:]))
     point = tuple(int.from_bytes(decode_base64url(key[name]), "big") for name in "xy")
     digest = int.from_bytes(hashlib.sha256(signed.encode()).digest(), "big")
-    inverse = pow(s, -1, signing.ORDER)
-    ours, theirs = digest * inverse % signing.ORDER, r * inverse % signing.ORDER
-    found = signing.plus(signing.times(ours), signing.times(theirs, (point[0], point[1])))
-    return found is not None and len(raw) == 64 and found[0] % signing.ORDER == r
+    inverse = pow(s, -1, jwt.ORDER)
+    ours, theirs = digest * inverse % jwt.ORDER, r * inverse % jwt.ORDER
+    found = jwt.plus(jwt.times(ours), jwt.times(theirs, (point[0], point[1])))
+    return found is not None and len(raw) == 64 and found[0] % jwt.ORDER == r
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from p1_sandbox_client import BASH, assistant, call, output, user
 from p3_sandbox_client import grok
 from pictures import png
 
-from proxy.sandbox.p3.reasoning import encrypt_for
+from proxy.sandbox.p3.catalog import encrypt_for
 from proxy.sandbox.wires.encrypted_content import encrypt
 
 #: Name, what is sent, words, and the status if it is no 400.

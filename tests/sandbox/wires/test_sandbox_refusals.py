@@ -19,8 +19,8 @@ from refusal_cases import ACCEPTED, HEADERS, REFUSED, Case
 from samples import rows, sampled
 
 from proxy.sandbox.model.reply import reply as answer_of
-from proxy.sandbox.p1.checks import BODY, Seen
 from proxy.sandbox.p1.headers import FORMAT, UPGRADE
+from proxy.sandbox.p1.responses import BODY, Seen
 from proxy.sandbox.p2.catalog import MODELS, rules_for, thinks
 from proxy.sandbox.p3.checks import BODY as GROK_BODY
 from proxy.sandbox.p3.checks import GrokRules

@@ -17,9 +17,9 @@ from proxy.sandbox.p1.media.checks import (
     check_generation,
     check_image_headers,
     check_recording,
+    read_form,
 )
 from proxy.sandbox.p1.media.faults import COMMON, HTTP, JSON, OF_IMAGES, OF_TRANSCRIPTS, Played
-from proxy.sandbox.p1.media.multipart import read_form
 from proxy.sandbox.p1.state import CODEX_PATH, P1
 from proxy.sandbox.play.actions import Pace, Raw, Reply
 from proxy.sandbox.play.player import play

@@ -10,13 +10,10 @@ from functools import partial
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
 from proxy.sandbox.p1.responses import checked_answer
-from proxy.sandbox.p1.socket.answer import SocketAnswer, error_event
+from proxy.sandbox.p1.socket.answer import SOCKET, SocketAnswer, error_event
 from proxy.sandbox.p1.socket.faults import SOCKET_WIRE
-from proxy.sandbox.p1.socket.frames import SOCKET
-from proxy.sandbox.p1.socket.link import Keepalive, slow_down
-from proxy.sandbox.p1.socket.memory import Item, Memory
-from proxy.sandbox.p1.socket.sockets import too_old
-from proxy.sandbox.p1.socket.turns import Turn, read_turn
+from proxy.sandbox.p1.socket.link import Keepalive, slow_down, too_old
+from proxy.sandbox.p1.socket.turns import Item, Memory, Turn, read_turn
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.play.player import Player, cut, drain

@@ -1,14 +1,58 @@
-"""What a frame of a client asks for on a socket of P1: the body that HTTP would get, and what frames add to it."""
+"""What a frame of a client asks for on a socket of P1, and what the socket remembers of the turns before.
+
+A frame has the body that HTTP would get, and more. Nothing is stored outside of the socket, so no other socket and no
+HTTP request can go on from its answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from proxy.sandbox.p1.headers import LITE_MARKER, is_lite
-from proxy.sandbox.p1.socket.memory import Item, Memory
 from proxy.sandbox.wires.field_checks import check, members
-from proxy.sandbox.wires.refusal import detail, invalid
+from proxy.sandbox.wires.refusal import Refused, detail, invalid
+
+Item = dict[str, Any]
+
+
+class Memory:
+    """As long as a context window at most, since every request that adds to it is checked against that."""
+
+    def __init__(self) -> None:
+        self.last: str | None = None  # the id of the answer
+        self._items: list[Item] = []
+
+    def recall(self, previous: str | None) -> list[Item]:
+        """The items to go on from; none for None. Raises Refused for what is not the last answer of this socket.
+
+        What was recalled is forgotten: only a turn that completes leaves something to go on from.
+        """
+        if previous is None:
+            return []
+        if previous != self.last:
+            raise not_found(previous)
+        items, self.last, self._items = self._items, None, []
+        return items
+
+    def remember(self, response_id: str, items: Iterable[Item]) -> None:
+        self.last = response_id
+        self._items = [item for item in items if _is_kept(item)]
+
+
+def _is_kept(item: Item) -> bool:
+    """A trigger has done its work; a thought that went out without its encrypted content cannot be sent in again."""
+    kind = item.get("type")
+    return kind != "compaction_trigger" and not (kind == "reasoning" and "encrypted_content" not in item)
+
+
+def not_found(previous: str) -> Refused:
+    return invalid(
+        f"Previous response with id '{previous}' not found.",
+        code="previous_response_not_found",
+        param="previous_response_id",
+    )
+
 
 _MEMBERS = members("previous_response_id: text, generate: boolean")
 

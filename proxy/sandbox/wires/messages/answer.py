@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proxy.core.sse import dump_json
-from proxy.sandbox.ids import Ids
 from proxy.sandbox.model.pieces import pieces, tokens_of, words
 from proxy.sandbox.model.reply import Call, Part, Say, Think
 from proxy.sandbox.play.actions import NAMED, Action, Framing
-from proxy.sandbox.wires.answer import Answer, Block, Event
+from proxy.sandbox.wires.answer import Answer, Block, Event, Ids
 from proxy.sandbox.wires.encrypted_content import encrypt
 
 _KINDS = {"thinking_delta": "thinking", "text_delta": "text", "input_json_delta": "call"}

@@ -3,7 +3,7 @@
 import pytest
 from aiohttp import WSMsgType
 
-from proxy.sandbox.p1.socket.frames import SOCKET, fragments, frame
+from proxy.sandbox.p1.socket.answer import SOCKET, fragments, frame
 
 
 @pytest.mark.parametrize(
