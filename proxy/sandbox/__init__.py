@@ -13,8 +13,7 @@ and a folder for each upstream with its accounts, headers, models, refusals and 
 from proxy.sandbox.p1.options import P1Options
 from proxy.sandbox.p1.socket.link import Limits
 from proxy.sandbox.p1.state import P1
-from proxy.sandbox.p2.options import P2Options
-from proxy.sandbox.p2.state import P2
+from proxy.sandbox.p2.state import P2, P2Options
 from proxy.sandbox.p3.state import P3, P3Options
 from proxy.sandbox.p4.state import P4, P4Options
 from proxy.sandbox.p5.options import P5Options

@@ -6,16 +6,14 @@ asked: a device code is approved after the polls that `options.device_answers` l
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
 
-from proxy.sandbox.oauth.devices import DEVICE_GRANT, DeviceCodes
-from proxy.sandbox.oauth.endpoint import KEPT_REQUESTS, TokenEndpoint, form_fields, oauth_error, sign_in_page
-from proxy.sandbox.oauth.tokens import LIVE, MAX_TOKENS, Tokens, remember
-from proxy.sandbox.p2.options import P2Options
+from proxy.sandbox.oauth.codes import DEVICE_GRANT
+from proxy.sandbox.oauth.issuer import Flows
+from proxy.sandbox.oauth.tokens import MAX_TOKENS, Tokens, oauth_error, remember
 from proxy.sandbox.upstream import Host
 from proxy.sandbox.wires.refusal import Refused, invalid
 
@@ -70,11 +68,9 @@ def unauthorized() -> Refused:
 
 CLIENT_ID = "17e5f671-d194-4dfb-9706-5516cb48c098"
 
-_DEAD = "invalid_grant"
-
 
 class DeviceTokens(Tokens):
-    """The tokens of one user."""
+    """The tokens of one user, each good on one device only."""
 
     def __init__(self, user_id: str, lifetime_s: int, host: Host) -> None:
         super().__init__(lifetime_s, host)
@@ -82,76 +78,39 @@ class DeviceTokens(Tokens):
         self.scope = "kimi-code"
         self._devices: dict[str, str] = {}  # token, access or refresh -> device id
 
-    def issue(self, device_id: str, lifetime_s: int | None = None) -> dict[str, Any]:
-        """A new token response, see `new_pair`, with the `scope`."""
-        claims = {"user_id": self.user_id, "device_id": device_id, "scope": self.scope, **self.times(lifetime_s)}
+    def issue(self, lifetime_s: int | None = None, holder: str = "") -> dict[str, Any]:
+        """With the `scope`."""
+        claims = {"user_id": self.user_id, "device_id": holder, "scope": self.scope, **self.times(lifetime_s)}
         pair = self.new_pair(claims)
         for name in ("access_token", "refresh_token"):
-            remember(self._devices, pair[name], device_id, 2 * MAX_TOKENS)
+            remember(self._devices, pair[name], holder, 2 * MAX_TOKENS)
         return {**pair, "scope": self.scope}
 
     def device_of(self, token: str) -> str | None:
         """The device that the token is good on."""
         return self._devices.get(token)
 
-    def rotate(self, refresh: str, device_id: str) -> dict[str, Any]:
-        """A refresh token is good once, on its device. Raises Refused (401, `invalid_grant`)."""
-        if self.device_of(refresh) not in (None, device_id):
-            raise oauth_error(_DEAD, "The refresh token belongs to another device.", 401)
-        if self.spend(refresh, unknown=_DEAD, used=_DEAD) != LIVE:
-            raise oauth_error(_DEAD, "The provided authorization grant is invalid, expired or revoked.", 401)
-        return self.issue(device_id)
+    def rotate(self, refresh: str, holder: str = "") -> dict[str, Any]:
+        if self.device_of(refresh) not in (None, holder):
+            raise oauth_error("invalid_grant", "The refresh token belongs to another device.", 401)
+        return super().rotate(refresh, holder)
+
+    def refused(self, state: str) -> Refused:
+        return oauth_error("invalid_grant", "The provided authorization grant is invalid, expired or revoked.", 401)
 
 
-class DeviceIssuer(TokenEndpoint):
-    """`codes.deny` makes the user refuse; `devices` tells the device id of every call, oldest first."""
+def _device_id(request: web.Request) -> str:
+    fault = device_fault(request.headers)
+    if fault is not None:
+        raise oauth_error("invalid_request", fault)
+    return request.headers[DEVICE_ID]
 
-    def __init__(self, tokens: DeviceTokens, options: P2Options) -> None:
-        super().__init__()
-        self._tokens = tokens
-        self._options = options
-        self.codes = DeviceCodes(options, tokens.host.clock)
-        self.devices: deque[str] = deque(maxlen=KEPT_REQUESTS)
 
-    def recover(self) -> None:
-        super().recover()
-        self.codes.deny = False
-
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.post("/api/oauth/device_authorization", self._authorize),
-            web.post("/api/oauth/token", self._token),
-            web.get("/kimi/device", sign_in_page),
-        ]
-
-    async def _authorize(self, request: web.Request) -> web.Response:
-        device_id = self._device_id(request)
-        fields = await form_fields(request)
-        if fields.get("client_id") != CLIENT_ID:
-            raise oauth_error("invalid_client", "unknown client_id", 401)
-        return web.json_response(self.codes.new(f"{self._tokens.host.origin}/kimi/device", device_id))
-
-    async def _token(self, request: web.Request) -> web.Response:
-        device_id = self._device_id(request)
-        grants = {
-            DEVICE_GRANT: lambda fields: self._poll(fields, device_id),
-            "refresh_token": lambda fields: self._refresh(fields, device_id),
-        }
-        return await self.serve_token(await form_fields(request), CLIENT_ID, grants)
-
-    def _device_id(self, request: web.Request) -> str:
-        fault = device_fault(request.headers)
-        if fault is not None:
-            raise oauth_error("invalid_request", fault)
-        device_id = request.headers[DEVICE_ID]
-        self.devices.append(device_id)
-        return device_id
-
-    def _poll(self, fields: Mapping[str, Any], device_id: str) -> dict[str, Any]:
-        self.codes.redeem(fields, device_id, pending_status=self._options.pending_status)
-        return self._tokens.issue(device_id)
-
-    def _refresh(self, fields: Mapping[str, Any], device_id: str) -> dict[str, Any]:
-        tokens = self._tokens.rotate(str(fields.get("refresh_token")), device_id)
-        self.refreshes += 1
-        return tokens
+FLOWS = Flows(
+    CLIENT_ID,
+    "/api/oauth/token",
+    {DEVICE_GRANT: (), "refresh_token": ()},
+    page="/kimi/device",
+    device="/api/oauth/device_authorization",
+    holder=_device_id,
+)

@@ -16,8 +16,7 @@ from proxy.sandbox.model.web_index import find_pages
 from proxy.sandbox.p2.catalog import listed_models
 from proxy.sandbox.p2.chat import STREAM, WHOLE, prepare_chat
 from proxy.sandbox.p2.issuer import check_caller
-from proxy.sandbox.p2.options import P2Options
-from proxy.sandbox.p2.state import API_PATH, P2
+from proxy.sandbox.p2.state import API_PATH, P2, P2Options
 from proxy.sandbox.recorder import receive
 from proxy.sandbox.upstream import Simulator, refusals_noted
 from proxy.sandbox.wires.field_checks import Table, check, fits, required

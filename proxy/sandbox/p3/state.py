@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from proxy.sandbox.oauth.account import AccountUpstream
+from proxy.sandbox.oauth.codes import DeviceOptions
+from proxy.sandbox.oauth.issuer import AccountUpstream
 from proxy.sandbox.p3.catalog import MODELS, encrypt_for, reader_of
 from proxy.sandbox.p3.issuer import GrokIssuer, GrokTokens
 from proxy.sandbox.play.script import Tables
-from proxy.sandbox.upstream import Host, Options
+from proxy.sandbox.upstream import Host
 
 
 @dataclass(slots=True)
-class P3Options(Options):
-    """All may be changed while it runs.
+class P3Options(DeviceOptions):
+    """How the account behaves. All may be changed while it runs.
 
-    `device_answers` are the OAuth errors with which the first polls of a sign-in are answered; with `watch_interval` a
-    poll that comes too early is told to slow down; without `device_enabled` there is no such flow (404).
-
-    `oldest_version` of the client is served, older ones get a 426. `done` says whether `[DONE]` comes behind the end of
-    an answer, `linger_s` how long the connection stays open then. `gate` is why the account is not served: it signs in
-    and is told so by the settings and with every request.
+    `oldest_version` of the client is served, older ones get a 426. `done` says whether `[DONE]` comes after the end of
+    an answer, `linger_s` how long the connection stays open then. `gate` is why the account is not served: it signs in,
+    and the settings and every refusal say so.
     """
 
     user_id: str = "user-sandbox"
     email: str = "sandbox@example.com"
     access_lifetime_s: int = 21_600
-    device_answers: tuple[str, ...] = ("authorization_pending",)
-    device_interval_s: int = 1
     device_lifetime_s: int = 1_800
-    device_enabled: bool = True
-    watch_interval: bool = False
     oldest_version: str = "0.1.202"
     done: bool = True
     linger_s: float = 0.02
@@ -64,6 +56,3 @@ class P3(AccountUpstream):
     def settings(self) -> dict[str, str]:
         origin = self.host.origin
         return {"PROXY_P3_BASE_URL": f"{origin}{API_PATH}", "PROXY_P3_ISSUER": origin}
-
-    def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        return self.tokens.issue(lifetime_s), {}

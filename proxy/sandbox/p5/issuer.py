@@ -11,9 +11,9 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.sandbox.oauth.codes import challenge_of
-from proxy.sandbox.oauth.endpoint import MAX_PENDING, TokenEndpoint, json_fields, sign_in_page
-from proxy.sandbox.oauth.tokens import LIVE, MAX_TOKENS, Tokens, remember
+from proxy.sandbox.oauth.codes import MAX_PENDING, challenge_of
+from proxy.sandbox.oauth.issuer import TokenEndpoint, json_fields, sign_in_page
+from proxy.sandbox.oauth.tokens import MAX_TOKENS, Tokens, remember
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.upstream import Host
 from proxy.sandbox.wires.refusal import Refused, plain_reply
@@ -29,6 +29,8 @@ def unauthenticated(message: str) -> Refused:
 class CursorTokens(Tokens):
     """The tokens of one user."""
 
+    used = "used before"
+
     def __init__(self, options: P5Options, host: Host) -> None:
         super().__init__(options.access_lifetime_s, host)
         self._options = options
@@ -38,7 +40,7 @@ class CursorTokens(Tokens):
         who = {"iss": ISSUER, "aud": AUDIENCE, "type": "session", "sub": user, "email": email}
         return {**who, **self.times(self._options.access_lifetime_s if lifetime_s is None else lifetime_s)}
 
-    def issue(self, lifetime_s: int | None = None) -> dict[str, Any]:
+    def issue(self, lifetime_s: int | None = None, holder: str = "") -> dict[str, Any]:
         """`{"accessToken","refreshToken","authId"}`, both tokens good from now on."""
         pair = self.new_pair(self._claims(lifetime_s))
         return {
@@ -47,12 +49,8 @@ class CursorTokens(Tokens):
             "authId": self._options.user_id,
         }
 
-    def rotate(self, refresh: str) -> dict[str, Any]:
-        """Raises Refused (401): a refresh token is good once."""
-        state = self.spend(refresh, unknown="unknown", used="used before")
-        if state != LIVE:
-            raise unauthenticated(f"The refresh token is not valid: {state}.")
-        return self.issue()
+    def refused(self, state: str) -> Refused:
+        return unauthenticated(f"The refresh token is not valid: {state}.")
 
     def stored(self, issued: Mapping[str, Any], lifetime_s: int | None, expires_ms: int | None) -> dict[str, Any]:
         """`{"accessToken","refreshToken"}`. With `expires_ms` the token says that end, and ends as it would have."""

@@ -68,7 +68,7 @@ async def test_device_flow(issuer: Issuer) -> None:
     assert (await issuer.client.ask(chat(), bearer)).status == 200
     again, answer = await issuer.poll(begun["device_code"])
     assert (again, answer["error"]) == (400, "invalid_grant")
-    assert set(issuer.p2.issuer.devices) == {issuer.p2.options.device_id}
+    assert set(issuer.p2.issuer.holders) == {issuer.p2.options.device_id}
 
 
 async def test_pending_may_be_told_with_status_200(issuer: Issuer) -> None:
@@ -83,7 +83,7 @@ async def test_refusal_and_expiry_end_the_sign_in() -> None:
     async with Sandbox(clock=lambda: now) as sandbox, aiohttp.ClientSession() as session:
         issuer = Issuer(P2Client(sandbox, session))
         _, begun = await issuer.begin()
-        issuer.p2.issuer.codes.deny = True
+        issuer.p2.issuer.devices.deny = True
         assert (await issuer.poll(begun["device_code"]))[1]["error"] == "access_denied"
         issuer.p2.issuer.recover()
         assert (await issuer.poll(begun["device_code"]))[1]["error"] == "invalid_grant"

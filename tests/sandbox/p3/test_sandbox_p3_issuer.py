@@ -14,7 +14,7 @@ from yarl import URL
 from proxy.auth.jwt import claims
 from proxy.sandbox import Sandbox
 from proxy.sandbox.oauth import jwt
-from proxy.sandbox.oauth.devices import DEVICE_GRANT
+from proxy.sandbox.oauth.codes import DEVICE_GRANT
 from proxy.sandbox.oauth.jwt import decode_base64url
 from proxy.sandbox.p3.issuer import CLIENT_ID, REUSE_GRACE_S, SCOPE
 
