@@ -25,7 +25,7 @@ from proxy.sandbox.p2.simulator import P2_SIMULATOR
 from proxy.sandbox.p2.state import P2
 from proxy.sandbox.p3.simulator import P3_SIMULATOR
 from proxy.sandbox.p3.state import P3
-from proxy.sandbox.p4.simulator import P4_SIMULATOR
+from proxy.sandbox.p4.inference import P4_SIMULATOR
 from proxy.sandbox.p4.state import P4
 from proxy.sandbox.p5.simulator import P5_SIMULATOR
 from proxy.sandbox.p5.state import P5

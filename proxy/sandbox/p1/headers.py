@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from proxy.sandbox.p1.issuer import TokenBook
-from proxy.sandbox.recorder import read_json
+from proxy.sandbox.upstream import read_json
 from proxy.sandbox.wires.field_checks import (
     Checked,
     Fault,

@@ -12,8 +12,7 @@ from proxy.sandbox.p1.issuer import CodexIssuer, TokenBook
 from proxy.sandbox.p1.options import P1Options
 from proxy.sandbox.p1.socket.link import Sockets
 from proxy.sandbox.play.script import Tables
-from proxy.sandbox.recorder import KEPT_REQUESTS, Received
-from proxy.sandbox.upstream import Host
+from proxy.sandbox.upstream import KEPT_REQUESTS, Host, Received
 from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.sandbox.wires.responses.quota import Quota
 

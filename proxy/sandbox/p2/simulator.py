@@ -17,8 +17,7 @@ from proxy.sandbox.p2.catalog import listed_models
 from proxy.sandbox.p2.chat import STREAM, WHOLE, prepare_chat
 from proxy.sandbox.p2.issuer import check_caller
 from proxy.sandbox.p2.state import API_PATH, P2, P2Options
-from proxy.sandbox.recorder import receive
-from proxy.sandbox.upstream import Simulator, refusals_noted
+from proxy.sandbox.upstream import Simulator, receive, refusals_noted
 from proxy.sandbox.wires.field_checks import Table, check, fits, required
 from proxy.sandbox.wires.refusal import WRONG_VALUE
 

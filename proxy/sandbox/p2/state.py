@@ -11,8 +11,7 @@ from proxy.sandbox.oauth.codes import DeviceOptions
 from proxy.sandbox.oauth.issuer import AccountUpstream, Issuer
 from proxy.sandbox.p2.issuer import FLOWS, DeviceTokens
 from proxy.sandbox.play.script import Tables
-from proxy.sandbox.recorder import KEPT_REQUESTS, Received
-from proxy.sandbox.upstream import Host
+from proxy.sandbox.upstream import KEPT_REQUESTS, Host, Received
 
 API_PATH = "/coding/v1"
 

@@ -12,10 +12,18 @@ from aiohttp import web
 from proxy.sandbox.p3.answer import DONE, GrokAnswer, GrokWriter
 from proxy.sandbox.p3.catalog import listed_models
 from proxy.sandbox.p3.checks import check_body
-from proxy.sandbox.p3.failures import HTTP_FAULTS
 from proxy.sandbox.p3.faults import GROK_FAULTS
-from proxy.sandbox.p3.headers import CONVERSATION, check_bearer, check_caller, check_format, check_kind
-from proxy.sandbox.p3.refusals import argument, error_only, reworded
+from proxy.sandbox.p3.refusals import (
+    CONVERSATION,
+    HTTP_FAULTS,
+    argument,
+    check_bearer,
+    check_caller,
+    check_format,
+    check_kind,
+    error_only,
+    reworded,
+)
 from proxy.sandbox.p3.state import API_PATH, P3, P3Options
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.upstream import Prepared, ServedWire, Simulator

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from proxy.sandbox.p5.headers import JSON_TYPE, PROTO_TYPE, blame_headers, check_bearer, check_type, check_version
+from proxy.sandbox.p5.failures import JSON_TYPE, PROTO_TYPE, blame_headers, check_bearer, check_type, check_version
 from proxy.sandbox.p5.state import P5
 from proxy.sandbox.p5.stream import set_course
 from proxy.sandbox.play.player import cut
-from proxy.sandbox.recorder import receive
+from proxy.sandbox.upstream import receive
 from proxy.sandbox.wires.connect.envelopes import Failed
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message, write
 from proxy.sandbox.wires.refusal import plain_reply

@@ -10,8 +10,7 @@ from proxy.sandbox.p5.issuer import CursorIssuer, CursorTokens
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.p5.runs import Run
 from proxy.sandbox.play.script import Tables
-from proxy.sandbox.recorder import KEPT_REQUESTS, Received
-from proxy.sandbox.upstream import Host
+from proxy.sandbox.upstream import KEPT_REQUESTS, Host, Received
 
 #: Violations beyond these are not kept: one is enough to fail a test.
 MAX_VIOLATIONS = 100

@@ -12,12 +12,11 @@ from aiohttp import web
 from proxy.sandbox.model.pieces import tokens_of
 from proxy.sandbox.p5.answer import NEVER, AgentAnswer
 from proxy.sandbox.p5.events import ASKING, ENVELOPES, payload_of
-from proxy.sandbox.p5.failures import HTTP_FAULTS
+from proxy.sandbox.p5.failures import HTTP_FAULTS, STREAM_TYPE, blame_headers, check_bearer, check_type, check_version
 from proxy.sandbox.p5.faults.asking import ASKING_FAULTS
 from proxy.sandbox.p5.faults.endings import ENDING_FAULTS, OPENING_FAULTS, PAUSE_FAULTS
 from proxy.sandbox.p5.faults.framing import FRAMING_FAULTS, MEMBER_FAULTS
 from proxy.sandbox.p5.faults.places import AgentFault
-from proxy.sandbox.p5.headers import STREAM_TYPE, blame_headers, check_bearer, check_type, check_version
 from proxy.sandbox.p5.opening import Opening, read_opening
 from proxy.sandbox.p5.prompt import read_prompt
 from proxy.sandbox.p5.runs import Course, Run
@@ -25,8 +24,7 @@ from proxy.sandbox.p5.state import P5
 from proxy.sandbox.play.actions import Pace, Reply
 from proxy.sandbox.play.player import BodyPlayer
 from proxy.sandbox.play.script import Place, Step
-from proxy.sandbox.recorder import Received
-from proxy.sandbox.upstream import Prepared, ServedWire, refusals_noted
+from proxy.sandbox.upstream import Prepared, Received, ServedWire, refusals_noted
 from proxy.sandbox.wires.connect.envelopes import Failed, read_envelopes
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
 from proxy.sandbox.wires.refusal import plain_reply

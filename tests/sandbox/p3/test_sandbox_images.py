@@ -6,7 +6,7 @@ import struct
 import pytest
 from pictures import png
 
-from proxy.sandbox.p3.images import Size, image_fault, size_of
+from proxy.sandbox.p3.input_checks import Size, image_fault, size_of
 
 GIF = struct.pack("<HH", 40, 30)
 JPEG_APP = b"\xff\xe0\x00\x04ab"

@@ -32,9 +32,9 @@ from proxy.sandbox.wires.chat.checks import CHAT, ChatRules
 from proxy.sandbox.wires.chat.read import prompt_tokens as chat_tokens
 from proxy.sandbox.wires.chat.read import read_chat
 from proxy.sandbox.wires.field_checks import Field, Known, Table, check
+from proxy.sandbox.wires.messages.answer import prompt_tokens as messages_tokens
+from proxy.sandbox.wires.messages.answer import read_messages
 from proxy.sandbox.wires.messages.checks import MESSAGES
-from proxy.sandbox.wires.messages.read import prompt_tokens as messages_tokens
-from proxy.sandbox.wires.messages.read import read_messages
 from proxy.sandbox.wires.responses.read import prompt_tokens, read_ask
 
 #: For each wire, a body to spoil the headers of.

@@ -24,8 +24,7 @@ from proxy.sandbox.p1.state import CODEX_PATH, P1
 from proxy.sandbox.play.actions import Pace, Raw, Reply
 from proxy.sandbox.play.player import play
 from proxy.sandbox.play.script import Place, Tables
-from proxy.sandbox.recorder import Received, read_json
-from proxy.sandbox.upstream import refusals_noted
+from proxy.sandbox.upstream import Received, read_json, refusals_noted
 from proxy.sandbox.wires.refusal import plain_reply
 
 IMAGES = Place("p1", "images", stream=False)

@@ -11,8 +11,7 @@ from aiohttp import WSMsgType
 from proxy.core.sse import dump_json
 from proxy.sandbox.p1.failures import HTTP_FAULTS
 from proxy.sandbox.p1.socket.answer import NORMAL_CLOSURE, SocketAnswer, error_event, fragments, frame
-from proxy.sandbox.p1.socket.link import too_old
-from proxy.sandbox.p1.socket.turns import not_found
+from proxy.sandbox.p1.socket.link import not_found, too_old
 from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Stall
 from proxy.sandbox.play.http_faults import FRONT_FAULTS
 from proxy.sandbox.play.script import Place

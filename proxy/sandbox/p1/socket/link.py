@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from proxy.sandbox.recorder import KEPT_REQUESTS, Socket
-from proxy.sandbox.wires.refusal import Refused
+from proxy.sandbox.upstream import KEPT_REQUESTS, Socket
+from proxy.sandbox.wires.refusal import Refused, invalid
 from proxy.sandbox.wires.responses.answer import error_object
 
 #: Between two looks for a pong: so short that a busy machine, which is late with both, does not miss one.
@@ -151,3 +151,11 @@ class Sockets:
 def too_old() -> Refused:
     error = error_object("websocket_connection_limit_reached", type="invalid_request_error")
     return Refused(400, {"error": error})
+
+
+def not_found(previous: str) -> Refused:
+    return invalid(
+        f"Previous response with id '{previous}' not found.",
+        code="previous_response_not_found",
+        param="previous_response_id",
+    )

@@ -23,7 +23,7 @@ from proxy.sandbox.play.actions import Action, Cut, Pace, Reply, Stall
 from proxy.sandbox.play.http_faults import failure
 from proxy.sandbox.play.player import play
 from proxy.sandbox.play.script import Place
-from proxy.sandbox.recorder import Socket
+from proxy.sandbox.upstream import Socket
 from proxy.sandbox.wires.refusal import Refused, detail, plain_reply
 
 UpgradeFault = Callable[..., Reply | list[Action] | Limits]

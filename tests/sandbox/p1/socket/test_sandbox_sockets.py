@@ -14,7 +14,7 @@ from raw_client import Reply, never_crashes
 from samples import rows
 
 from proxy.sandbox import Sandbox
-from proxy.sandbox.p1.socket.turns import Memory, read_turn
+from proxy.sandbox.p1.socket.connection import Memory, read_turn
 from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.sandbox.wires.refusal import Refused
 
