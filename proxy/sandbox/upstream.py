@@ -15,8 +15,7 @@ from aiohttp import web
 
 from proxy.sandbox.model.prompt_cache import PromptCache
 from proxy.sandbox.model.reply import last_prompt
-from proxy.sandbox.play.actions import Action, Pace, Reply
-from proxy.sandbox.play.http_faults import HttpFault
+from proxy.sandbox.play.actions import Action, HttpFault, Pace, Reply
 from proxy.sandbox.play.player import EVENT_STREAM, play
 from proxy.sandbox.play.script import Place, Script, Step, Tables
 from proxy.sandbox.wires.answer import Ids, Playable

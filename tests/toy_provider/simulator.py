@@ -10,7 +10,7 @@ from aiohttp import web
 
 from proxy.sandbox.oauth.issuer import AccountUpstream, TokenEndpoint, form_fields
 from proxy.sandbox.oauth.tokens import Tokens
-from proxy.sandbox.play.http_faults import failure
+from proxy.sandbox.play.actions import failure
 from proxy.sandbox.play.script import Place, Tables
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS
 from proxy.sandbox.upstream import Host, Options, Prepared, ServedWire, Simulator

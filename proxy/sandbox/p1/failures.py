@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, Values, failure
+from proxy.sandbox.play.actions import FRONT_FAULTS, HttpFault, Values, failure
 from proxy.sandbox.wires.encrypted_content import unverifiable
 from proxy.sandbox.wires.responses.answer import error_object
 

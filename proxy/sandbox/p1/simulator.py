@@ -16,7 +16,7 @@ from proxy.sandbox.p1.headers import check_account, check_format
 from proxy.sandbox.p1.media.routes import MEDIA_FAULTS, media_routes
 from proxy.sandbox.p1.options import P1Options
 from proxy.sandbox.p1.responses import RESPONSES, prepare_responses
-from proxy.sandbox.p1.socket.faults import SOCKET_WIRE
+from proxy.sandbox.p1.socket.answer import SOCKET_WIRE
 from proxy.sandbox.p1.socket.upgrade import UPGRADE, UPGRADE_FAULTS, serve_upgrade
 from proxy.sandbox.p1.state import CODEX_PATH, P1
 from proxy.sandbox.upstream import Simulator, receive, refusals_noted
@@ -34,7 +34,7 @@ from proxy.sandbox.wires.field_checks import (
     required,
 )
 from proxy.sandbox.wires.refusal import Refusal, bare, detail
-from proxy.sandbox.wires.responses.input_checks import check_message
+from proxy.sandbox.wires.responses.checks import check_message
 
 _FILTERS = ("allowed_domains", "blocked_domains")
 

@@ -11,7 +11,7 @@ from proxy.sandbox.model.reply import Called
 from proxy.sandbox.p2.catalog import MODELS, P2Model, rules_for, thinks
 from proxy.sandbox.p2.issuer import NOT_AN_AGENT, check_caller
 from proxy.sandbox.p2.state import P2
-from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, Values, failure
+from proxy.sandbox.play.actions import FRONT_FAULTS, HttpFault, Values, failure
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS
 from proxy.sandbox.upstream import Prepared, ServedWire

@@ -26,7 +26,7 @@ from proxy.sandbox.wires.field_checks import (
     required,
 )
 from proxy.sandbox.wires.refusal import WRONG_TYPE
-from proxy.sandbox.wires.responses.input_checks import typed
+from proxy.sandbox.wires.responses.checks import typed
 from proxy.sandbox.wires.responses.tool_checks import NAME
 
 #: What the service can look at, in pixels.

@@ -15,7 +15,7 @@ from multidict import CIMultiDictProxy
 from proxy.core.sse import dump_json
 from proxy.sandbox.p3.issuer import GrokTokens
 from proxy.sandbox.p3.state import P3Options
-from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, Values, failure, wait_header
+from proxy.sandbox.play.actions import FRONT_FAULTS, HttpFault, Values, failure, wait_header
 from proxy.sandbox.wires.refusal import Refusal, Refused, invalid
 
 INVALID_ARGUMENT = "Client specified an invalid argument"

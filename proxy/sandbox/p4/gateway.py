@@ -12,8 +12,7 @@ from typing import Any
 from proxy.sandbox.p1.responses import TOP_LEVEL as P1_MEMBERS
 from proxy.sandbox.p4.catalog import MODELS
 from proxy.sandbox.p4.state import P4Options
-from proxy.sandbox.play.actions import Reply
-from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, Values, failure, wait_header
+from proxy.sandbox.play.actions import FRONT_FAULTS, HttpFault, Reply, Values, failure, wait_header
 from proxy.sandbox.wires.field_checks import Known, Table, check
 from proxy.sandbox.wires.refusal import EXTRA, Refused, invalid
 from proxy.sandbox.wires.responses.checks import PLAIN_MEMBERS, REST, ResponsesRules

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from proxy.sandbox.oauth.tokens import Tokens
-from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, Values, failure, wait_header
+from proxy.sandbox.play.actions import FRONT_FAULTS, HttpFault, Values, failure, wait_header
 from proxy.sandbox.wires.connect.envelopes import Failed, connect_error
 from proxy.sandbox.wires.refusal import Refused
 

@@ -10,13 +10,12 @@ from typing import Any
 from aiohttp import web
 
 from proxy.sandbox.model.pieces import tokens_of
-from proxy.sandbox.p5.answer import NEVER, AgentAnswer
+from proxy.sandbox.p5.answer import NEVER, AgentAnswer, AgentFault
 from proxy.sandbox.p5.events import ASKING, ENVELOPES, payload_of
 from proxy.sandbox.p5.failures import HTTP_FAULTS, STREAM_TYPE, blame_headers, check_bearer, check_type, check_version
 from proxy.sandbox.p5.faults.asking import ASKING_FAULTS
 from proxy.sandbox.p5.faults.endings import ENDING_FAULTS, OPENING_FAULTS, PAUSE_FAULTS
 from proxy.sandbox.p5.faults.framing import FRAMING_FAULTS, MEMBER_FAULTS
-from proxy.sandbox.p5.faults.places import AgentFault
 from proxy.sandbox.p5.opening import Opening, read_opening
 from proxy.sandbox.p5.prompt import read_prompt
 from proxy.sandbox.p5.runs import Course, Run

@@ -16,8 +16,7 @@ from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
 from proxy.sandbox.p1.headers import LITE_MARKER, is_lite
 from proxy.sandbox.p1.responses import checked_answer
-from proxy.sandbox.p1.socket.answer import SOCKET, SocketAnswer, error_event
-from proxy.sandbox.p1.socket.faults import SOCKET_WIRE
+from proxy.sandbox.p1.socket.answer import SOCKET, SOCKET_WIRE, SocketAnswer, error_event
 from proxy.sandbox.p1.socket.link import Keepalive, not_found, slow_down, too_old
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.play.actions import Action, Pace, Reply

@@ -19,8 +19,7 @@ from proxy.sandbox.p1.headers import check_account, check_upgrade
 from proxy.sandbox.p1.socket.connection import SocketSession
 from proxy.sandbox.p1.socket.link import Limits
 from proxy.sandbox.p1.state import P1
-from proxy.sandbox.play.actions import Action, Cut, Pace, Reply, Stall
-from proxy.sandbox.play.http_faults import failure
+from proxy.sandbox.play.actions import Action, Cut, Pace, Reply, Stall, failure
 from proxy.sandbox.play.player import play
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.upstream import Socket

@@ -6,9 +6,18 @@ from collections.abc import Iterator
 from itertools import chain
 
 from proxy.sandbox.model.reply import Say
-from proxy.sandbox.p5.answer import NEVER, AgentAnswer
+from proxy.sandbox.p5.answer import (
+    NEVER,
+    AgentAnswer,
+    AgentFault,
+    break_off,
+    insert,
+    is_event,
+    kind_of,
+    prepared,
+    without,
+)
 from proxy.sandbox.p5.failures import debug
-from proxy.sandbox.p5.faults.places import AgentFault, break_off, insert, is_event, kind_of, prepared, without
 from proxy.sandbox.p5.ledger import BLOB
 from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Stall
 from proxy.sandbox.wires.connect.envelopes import connect_error, end_of_stream

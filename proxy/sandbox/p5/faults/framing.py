@@ -5,9 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from proxy.sandbox.p5.answer import AgentAnswer
+from proxy.sandbox.p5.answer import AgentAnswer, AgentFault, break_off, edited, insert, is_event, kind_of
 from proxy.sandbox.p5.events import Event, encode_event
-from proxy.sandbox.p5.faults.places import AgentFault, break_off, edited, insert, is_event, kind_of
 from proxy.sandbox.p5.ledger import EXEC
 from proxy.sandbox.play.actions import Action, Cut, Raw
 from proxy.sandbox.wires.connect.envelopes import END, GZIP, envelope
