@@ -76,7 +76,7 @@ def _is_listed(url: URL) -> bool:
     return here and url.path == REDIRECT_PATH
 
 
-_FLOWS = Flows(
+FLOWS = Flows(
     CLIENT_ID,
     "/oauth/token",
     {"authorization_code": (), "refresh_token": ()},
@@ -97,7 +97,7 @@ class CodexIssuer(Issuer):
     """With a device flow of its own, and revocation: `revoked` are the tokens that were signed out."""
 
     def __init__(self, tokens: TokenBook, options: P1Options) -> None:
-        super().__init__(_FLOWS, tokens)
+        super().__init__(FLOWS, tokens)
         self._polls = options
         self.device_enabled = True
         self.revoked: list[str] = []

@@ -112,7 +112,7 @@ def _is_listed(url: URL) -> bool:
     return url.scheme == "http" and url.host == REDIRECT_HOST and bool(url.explicit_port) and url.path == REDIRECT_PATH
 
 
-_FLOWS = Flows(
+FLOWS = Flows(
     CLIENT_ID,
     "/oauth2/token",
     {
@@ -136,7 +136,7 @@ class GrokIssuer(Issuer):
     tokens: GrokTokens
 
     def __init__(self, tokens: GrokTokens, options: DeviceOptions) -> None:
-        super().__init__(_FLOWS, tokens, options)
+        super().__init__(FLOWS, tokens, options)
         self.document: dict[str, Any] = {}
         self.cut_answers = False
         self.discoveries = 0
