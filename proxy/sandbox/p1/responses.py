@@ -10,7 +10,7 @@ from aiohttp import web
 
 from proxy.sandbox.p1.catalog import MODELS, P1Model
 from proxy.sandbox.p1.failures import HTTP_FAULTS
-from proxy.sandbox.p1.headers import LITE_MARKER, check_account, check_format, is_lite, is_vendor_client
+from proxy.sandbox.p1.headers import FORMAT, LITE_MARKER, check_account, is_lite, is_vendor_client
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.upstream import Prepared, ServedWire
@@ -117,7 +117,7 @@ _OVERFLOWS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def prepare_responses(p1: P1, request: web.Request, body: Any) -> Prepared:
     check_account(request.headers, p1.tokens)
-    check_format(request.headers, "text/event-stream")
+    check(request.headers, FORMAT, "text/event-stream")
     if not isinstance(body, dict):
         raise detail("Invalid JSON body")
     answer, instead = checked_answer(p1, request.headers, body, lite=is_lite(request.headers))

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from proxy.sandbox.model.web_index import Page, find_pages
 from proxy.sandbox.p1.catalog import MODELS, listed
-from proxy.sandbox.p1.headers import check_account, check_format
+from proxy.sandbox.p1.headers import FORMAT, check_account
 from proxy.sandbox.p1.media.routes import MEDIA_FAULTS, media_routes
 from proxy.sandbox.p1.options import P1Options
 from proxy.sandbox.p1.responses import RESPONSES, prepare_responses
@@ -96,7 +96,7 @@ async def serve_search(p1: P1, request: web.Request) -> web.StreamResponse:
         p1.searches.append(seen)
         with refusals_noted(seen):
             check_account(request.headers, p1.tokens)
-            check_format(request.headers, "application/json")
+            check(request.headers, FORMAT, "application/json")
             check(seen.body, _SEARCH, request.headers)
         seen.status = 200
         return web.json_response(_results(seen.body))

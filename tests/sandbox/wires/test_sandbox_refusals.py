@@ -19,7 +19,7 @@ from refusal_cases import ACCEPTED, HEADERS, REFUSED, Case
 from samples import rows, sampled
 
 from proxy.sandbox.model.reply import reply as answer_of
-from proxy.sandbox.p1.headers import FORMAT, UPGRADE
+from proxy.sandbox.p1.headers import FORMAT, UPGRADE_HEADERS
 from proxy.sandbox.p1.responses import BODY, Seen
 from proxy.sandbox.p2.catalog import MODELS, rules_for, thinks
 from proxy.sandbox.p3.checks import BODY as GROK_BODY
@@ -162,7 +162,7 @@ TABLES: dict[str, tuple[Table, list[Good]]] = {
     "p3": (GROK_BODY, goods("p3")),
     "messages": (MESSAGES, goods("messages")),
     "headers": (FORMAT, [headers_of(content_type="application/json", accept="text/event-stream", originator="x")]),
-    "upgrade": (UPGRADE, [headers_of(openai_beta="responses_websockets=1", originator="x", accept="*/*")]),
+    "upgrade": (UPGRADE_HEADERS, [headers_of(openai_beta="responses_websockets=1", originator="x", accept="*/*")]),
 }
 
 #: How rows begin that no change of a body breaks, only another model or lane. They are among the cases above.

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from proxy.sandbox.p1.headers import LITE_HEADER, check_client, check_format
+from proxy.sandbox.p1.headers import CLIENT, FORMAT, LITE_HEADER
 from proxy.sandbox.wires.field_checks import Each, Known, Table, check, fits, one_of, optional, required
 from proxy.sandbox.wires.refusal import NOT_ONE_OF, Refused, bare, detail, invalid
 
@@ -108,12 +108,12 @@ class Picture(NamedTuple):
 
 
 def check_image_headers(headers: Mapping[str, str]) -> None:
-    check_format(headers, "application/json")
+    check(headers, FORMAT, "application/json")
     check(headers, _HEADERS)
 
 
 def check_audio_headers(headers: Mapping[str, str]) -> None:
-    check_client(headers, "application/json")
+    check(headers, CLIENT, "application/json")
     check(headers, (*_HEADERS, required("originator", one_of(_RECORDER), bare("Unknown client {value}", 403))))
 
 

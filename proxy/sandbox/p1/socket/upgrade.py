@@ -15,7 +15,7 @@ from http import HTTPStatus
 from aiohttp import hdrs, web
 
 from proxy.sandbox.p1.failures import HTTP_FAULTS
-from proxy.sandbox.p1.headers import check_account, check_upgrade
+from proxy.sandbox.p1.headers import UPGRADE_HEADERS, check_account
 from proxy.sandbox.p1.socket.connection import SocketSession
 from proxy.sandbox.p1.socket.link import Limits
 from proxy.sandbox.p1.state import P1
@@ -23,6 +23,7 @@ from proxy.sandbox.play.actions import Action, Cut, Pace, Reply, Stall, failure
 from proxy.sandbox.play.player import play
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.upstream import Socket
+from proxy.sandbox.wires.field_checks import check
 from proxy.sandbox.wires.refusal import Refused, detail, plain_reply
 
 UpgradeFault = Callable[..., Reply | list[Action] | Limits]
@@ -97,7 +98,7 @@ def _check(p1: P1, request: web.Request) -> None:
     if not p1.options.accept_sockets or upgrade != "websocket":
         raise detail("Upgrade Required", 426)
     check_account(request.headers, p1.tokens)
-    check_upgrade(request.headers)
+    check(request.headers, UPGRADE_HEADERS)
 
 
 async def _answer(p1: P1, request: web.Request, seen: Socket, reply: Reply) -> web.StreamResponse:

@@ -83,14 +83,6 @@ def _turn_held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterat
         yield one
 
 
-def _up_to(answer: AgentAnswer, kind: str) -> Iterator[Action]:
-    """The answer up to and with its first event of that kind."""
-    for one in answer.stream():
-        yield one
-        if is_event(one, kind):
-            return
-
-
 def _no_usage(answer: AgentAnswer, tokens: bool = True) -> Iterator[Action]:
     """The turn ends without counters; `tokens` False: they were not told on the way either."""
     for one in answer.stream():
