@@ -11,7 +11,7 @@ from proxy.core.sse import dump_json
 from proxy.sandbox.model.reply import Search
 from proxy.sandbox.model.web_index import find_pages
 from proxy.sandbox.p3.answer import GrokAnswer
-from proxy.sandbox.play.actions import BARE, Action, Pause, Raw, Stall
+from proxy.sandbox.play.actions import BARE, Action, Raw, silence
 from proxy.sandbox.play.stream_faults import Fault, between, break_off, edited, insert, stream_bytes, without
 from proxy.sandbox.wires.answer import Block, Event
 from proxy.sandbox.wires.responses.answer import ARGUMENTS_DELTA, TEXT_DELTA
@@ -140,7 +140,7 @@ def _silent_frames(answer: GrokAnswer, blank: bool = False) -> list[Action]:
 def _held_open(answer: GrokAnswer, seconds: float | None = None, done: bool = True) -> list[Action]:
     """Behind the end the connection stays open; None: for ever."""
     tail: tuple[Action, ...] = (Raw(answer.tail),) if done else ()
-    return [*answer.stream(), *tail, Stall() if seconds is None else Pause(seconds)]
+    return [*answer.stream(), *tail, silence(seconds)]
 
 
 def _minimal(answer: GrokAnswer) -> list[Action]:

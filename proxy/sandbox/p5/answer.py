@@ -281,6 +281,11 @@ def without(answer: AgentAnswer, *types: str) -> Iterator[Action]:
     return (one for one in answer.stream() if not is_event(one, *types))
 
 
+def replaced(actions: Iterable[Action], kind: str, change: Callable[[dict[str, Any]], Action]) -> Iterator[Action]:
+    """The actions with what becomes of each event of that type."""
+    return (change(one) if isinstance(one, dict) and is_event(one, kind) else one for one in actions)
+
+
 def edited(answer: AgentAnswer, **members: Any) -> Iterator[Action]:
     """The normal answer, each event with these members as well."""
     return ({**one, **members} if isinstance(one, dict) else one for one in answer.stream())

@@ -38,6 +38,11 @@ class Stall(NamedTuple):
     """Nothing more comes, and the connection stays open until the client leaves."""
 
 
+def silence(seconds: float | None) -> Pause | Stall:
+    """None: for ever."""
+    return Stall() if seconds is None else Pause(seconds)
+
+
 class Until(NamedTuple):
     """Nothing more of the answer comes before the client has done something: `ready` is asked whenever it did."""
 

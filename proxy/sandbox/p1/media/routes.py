@@ -27,7 +27,7 @@ from proxy.sandbox.p1.media.checks import (
     read_form,
 )
 from proxy.sandbox.p1.state import CODEX_PATH, P1
-from proxy.sandbox.play.actions import Action, Cut, HttpFault, Pace, Pause, Raw, Reply, Stall, Values, failure
+from proxy.sandbox.play.actions import Action, Cut, HttpFault, Pace, Raw, Reply, Stall, Values, failure, silence
 from proxy.sandbox.play.player import play
 from proxy.sandbox.play.script import Place, Tables
 from proxy.sandbox.upstream import Received, read_json, refusals_noted
@@ -72,9 +72,7 @@ def _half(answer: MediaAnswer, *actions: Action, **headers: str) -> Played:
 def _silence(answer: MediaAnswer, seconds: float | None, share: int) -> Played:
     data = answer.data
     begun = [Raw(data[: len(data) // share])] if share else []
-    return played(
-        *begun, Stall() if seconds is None else Pause(seconds), Raw(data[len(data) // share if share else 0 :])
-    )
+    return played(*begun, silence(seconds), Raw(data[len(data) // share if share else 0 :]))
 
 
 def _in_pieces(answer: MediaAnswer, size: int) -> Played:

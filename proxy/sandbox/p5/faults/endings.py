@@ -15,11 +15,12 @@ from proxy.sandbox.p5.answer import (
     is_event,
     kind_of,
     prepared,
+    replaced,
     without,
 )
 from proxy.sandbox.p5.failures import debug
 from proxy.sandbox.p5.ledger import BLOB
-from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Stall
+from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, silence
 from proxy.sandbox.wires.connect.envelopes import connect_error, end_of_stream
 
 
@@ -38,11 +39,6 @@ OPENING_FAULTS: dict[str, AgentFault] = {
 
 
 _TEXT = {"type": "text_delta", "text": "too late"}
-
-
-def _silence(answer: AgentAnswer, after: str, seconds: float | None) -> Iterator[Action]:
-    """`seconds` None: for ever. No heartbeats either."""
-    return insert(answer, after, Stall() if seconds is None else Pause(seconds))
 
 
 def end_error(
@@ -65,14 +61,13 @@ def end_error(
 
 def _end_body(answer: AgentAnswer, body: str = "") -> Iterator[Action]:
     """A whole answer without the end of its turn; then a payload as it is given: perhaps nothing, perhaps no JSON."""
-    for one in without(answer, "turn_ended"):
-        yield {"type": "end", "body": body} if is_event(one, "end") else one
+    return replaced(without(answer, "turn_ended"), "end", lambda _: {"type": "end", "body": body})
 
 
 def _held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterator[Action]:
     """The end is said, and the body stays open behind it."""
     yield from answer.stream()
-    yield Stall() if seconds is None else Pause(seconds)
+    yield silence(seconds)
 
 
 def _turn_held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterator[Action]:
@@ -85,11 +80,8 @@ def _turn_held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterat
 
 def _no_usage(answer: AgentAnswer, tokens: bool = True) -> Iterator[Action]:
     """The turn ends without counters; `tokens` False: they were not told on the way either."""
-    for one in answer.stream():
-        if is_event(one, "turn_ended"):
-            yield {"type": "turn_ended"}
-        elif tokens or not is_event(one, "token_delta"):
-            yield one
+    stream = answer.stream() if tokens else without(answer, "token_delta")
+    return replaced(stream, "turn_ended", lambda _: {"type": "turn_ended"})
 
 
 def _late(answer: AgentAnswer, error: bool = False) -> Iterator[Action]:
@@ -108,9 +100,7 @@ def _text_after_turn(answer: AgentAnswer) -> Iterator[Action]:
 
 
 def _empty(answer: AgentAnswer, thoughts: bool = False) -> Iterator[Action]:
-    kinds = ("text_delta", "token_delta")
-    stream = prepared(answer, "thinking" if thoughts else "nothing").stream()
-    return (one for one in stream if not is_event(one, *kinds))
+    return without(prepared(answer, "thinking" if thoughts else "nothing"), "text_delta", "token_delta")
 
 
 def _parked(answer: AgentAnswer, plain: bool = False) -> Iterator[Action]:
@@ -135,8 +125,8 @@ ENDING_FAULTS: dict[str, AgentFault] = {
     "cut_after_terminal": lambda answer, reset=False: chain(answer.stream(), [Cut(reset)]),
     "end_before_output": lambda answer: break_off(answer, "created"),
     "end_without_terminal": lambda answer, after="text": break_off(answer, after),
-    "silence_after_created": lambda answer, seconds=5.0: _silence(answer, "created", seconds),
-    "silence_mid_text": lambda answer, seconds=5.0: _silence(answer, "text", seconds),
+    "silence_after_created": lambda answer, seconds=5.0: insert(answer, "created", silence(seconds)),
+    "silence_mid_text": lambda answer, seconds=5.0: insert(answer, "text", silence(seconds)),
     "heartbeat_only": lambda answer, after="created": break_off(answer, after, NEVER),
     "no_turn_ended": lambda answer: without(answer, "turn_ended"),
     "no_end": lambda answer: without(answer, "end"),
@@ -195,16 +185,12 @@ def _error(
     return break_off(answer, "call", Pause(seconds), {"type": "end", "error": connect_error(code, message)})
 
 
-def _silence_in_call(answer: AgentAnswer, seconds: float | None = 5.0) -> Iterator[Action]:
-    return insert(answer, "call", Stall() if seconds is None else Pause(seconds))
-
-
 PAUSE_FAULTS: dict[str, AgentFault] = {
     "abort": _abort,
     "stalled_resume": _stalled,
     "busy_call": _busy,
     "turn_ends_in_call": _turn_ends,
-    "silence_mid_call": _silence_in_call,
+    "silence_mid_call": lambda answer, seconds=5.0: insert(answer, "call", silence(seconds)),
     "cut_call": lambda answer, seconds=0.0, reset=False: break_off(answer, "call", Pause(seconds), Cut(reset)),
     "end_call": lambda answer, seconds=0.0: break_off(answer, "call", Pause(seconds)),
     "error_call": _error,

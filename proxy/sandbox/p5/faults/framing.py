@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from proxy.sandbox.p5.answer import AgentAnswer, AgentFault, break_off, edited, insert, is_event, kind_of
+from proxy.sandbox.p5.answer import AgentAnswer, AgentFault, break_off, edited, insert, is_event, kind_of, replaced
 from proxy.sandbox.p5.events import Event, encode_event
 from proxy.sandbox.p5.ledger import EXEC
 from proxy.sandbox.play.actions import Action, Cut, Raw
@@ -55,16 +55,10 @@ def _in_pairs(answer: AgentAnswer) -> Iterator[Action]:
             yield one
 
 
-def _end_packed(answer: AgentAnswer) -> Iterator[Action]:
-    for one in answer.stream():
-        yield {**one, "gzip": True} if isinstance(one, dict) and is_event(one, "end") else one
-
-
 def _trailer(answer: AgentAnswer, status: int = 0, message: str = "") -> Iterator[Action]:
     """The end as grpc-web says it."""
     words = f"grpc-status: {status}\r\n" + (f"grpc-message: {message}\r\n" if message else "")
-    for one in answer.stream():
-        yield Raw(envelope(words.encode(), 0x80)) if is_event(one, "end") else one
+    return replaced(answer.stream(), "end", lambda _: Raw(envelope(words.encode(), 0x80)))
 
 
 def _unknown_inside(answer: AgentAnswer) -> Iterator[Action]:
@@ -76,7 +70,7 @@ FRAMING_FAULTS: dict[str, AgentFault] = {
     "tiny_writes": lambda answer, size=1: edited(answer, split=size),
     "in_pairs": _in_pairs,
     "gzip": lambda answer: edited(answer, gzip=True),
-    "gzip_end": _end_packed,
+    "gzip_end": lambda answer: replaced(answer.stream(), "end", lambda end: {**end, "gzip": True}),
     "grpc_trailer": _trailer,
     "cut_frame": _cut_frame,
     # the body ends well, and its last envelope does not
@@ -107,11 +101,8 @@ SHOWN = "shown-not-said"
 
 def _text_and_end(answer: AgentAnswer) -> Iterator[Action]:
     """The last text and the end of the turn are members of one update."""
-    for one in answer.stream():
-        if isinstance(one, dict) and is_event(one, "turn_ended"):
-            yield {"type": "updates", "events": [{"type": "text_delta", "text": " Together."}, one]}
-        else:
-            yield one
+    text = {"type": "text_delta", "text": " Together."}
+    return replaced(answer.stream(), "turn_ended", lambda end: {"type": "updates", "events": [text, end]})
 
 
 def _with_exec(answer: AgentAnswer, beside: Event, *, first: bool) -> Iterator[Action]:
