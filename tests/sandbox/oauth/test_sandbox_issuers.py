@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
-from p1_sandbox_client import Client, full
+from p1_sandbox_client import Client, P3Client, full, grok
 from p2_sandbox_client import DEVICE, P2Client, chat
-from p3_sandbox_client import P3Client, grok
 from raw_client import RawClient
 from yarl import URL
 

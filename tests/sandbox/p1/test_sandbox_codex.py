@@ -9,8 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from p1_sandbox_client import LITE, Client, developer, full, tool, user
-from p1_socket_client import SocketClient
+from p1_sandbox_client import LITE, Client, SocketClient, developer, full, tool, user
 from samples import rows
 
 from proxy.sandbox import P1Options, Quota, Sandbox

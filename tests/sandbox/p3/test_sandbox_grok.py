@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 from multidict import CIMultiDict
-from p1_sandbox_client import BASH, call, output, user
-from p3_sandbox_client import P3Client
-from p3_sandbox_client import grok as request
+from p1_sandbox_client import BASH, P3Client, call, output, user
+from p1_sandbox_client import grok as request
 from pictures import png
 from raw_client import Reply
 from samples import rows

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from broken_rows import Broken, Good, broken_rows, data_rows
-from p1_sandbox_client import LITE, MARKER, Client, full, lite, user
+from p1_sandbox_client import LITE, MARKER, Client, P3Client, full, lite, user
 from p2_sandbox_client import P2Client, chat
 from p2_sandbox_client import user as chat_user
-from p3_sandbox_client import P3Client
 from p4_sandbox_client import P4Client, go_chat, go_responses
 from raw_client import Reply, form_of, never_crashes, places
 from refusal_cases import ACCEPTED, HEADERS, REFUSED, Case

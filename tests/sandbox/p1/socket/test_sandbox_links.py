@@ -7,8 +7,7 @@ import time
 
 import pytest
 from aiohttp import WSCloseCode, WSMsgType
-from p1_sandbox_client import full, user
-from p1_socket_client import SocketClient
+from p1_sandbox_client import SocketClient, full, user
 from samples import rows
 
 from proxy.sandbox.p1.socket.answer import SOCKET, fragments, frame
