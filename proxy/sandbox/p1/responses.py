@@ -65,10 +65,6 @@ def _no_lane(_name: Any, checked: Checked) -> str | None:
     return None if seen.model.full or (seen.lite and is_vendor_client(seen.headers)) else ""
 
 
-def _lite_model(_name: Any, checked: Checked) -> str | None:
-    return None if checked.rules.model.lite else ""
-
-
 def _lite_header(marker: Any, checked: Checked) -> str | None:
     """The marker never comes without its header; the header may come without the marker."""
     return None if marker == "true" and checked.rules.lite else ""
@@ -92,7 +88,7 @@ BODY: Table = (
     required("stream", fits(lambda value: value is True), bare("Stream must be set to true")),
     required("model", demanded("ids"), _NO_MODEL),
     required("model", _no_lane, Refusal("Model not found {value}", "model_not_found", status=404)),
-    required("model", _lite_model, _NO_LITE_MODEL, when="lite"),
+    required("model", lambda _name, seen: None if seen.rules.model.lite else "", _NO_LITE_MODEL, when="lite"),
     # on the lite lane instructions and tools travel inside the input, and calls come one at a time
     optional("instructions", "nothing", _NOT_ON_LITE, when="lite"),
     optional("tools", "nothing", _NOT_ON_LITE, when="lite"),

@@ -3,7 +3,7 @@ citations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import cycle, zip_longest
 from typing import Any
 
@@ -149,11 +149,6 @@ def _minimal(answer: GrokAnswer) -> list[Action]:
     return [*kept, answer.terminal("completed", output=[])]
 
 
-def _terminal_only(answer: GrokAnswer) -> list[Action]:
-    """All that there is stands in the last event."""
-    return [answer.terminal("completed")]
-
-
 def _thoughts_as_text(answer: GrokAnswer) -> list[Action]:
     """Thoughts come as `reasoning_text` instead of summaries."""
 
@@ -273,11 +268,6 @@ def _failed_later(answer: GrokAnswer, code: str, after: str, **members: Any) -> 
     return break_off(answer, after, {**event, **{name: value for name, value in members.items() if value is not None}})
 
 
-def _without_numbers(actions: Iterable[Action]) -> list[Action]:
-    """The events as raw frames, so that nobody numbers them."""
-    return [Raw(BARE.encode([one])) if isinstance(one, dict) else one for one in actions]
-
-
 GROK_FAULTS: dict[str, Fault] = {
     **RESPONSES_FAULTS,
     "data_only": _data_only,
@@ -289,9 +279,11 @@ GROK_FAULTS: dict[str, Fault] = {
     "no_done": lambda answer: _held_open(answer, 0.0, done=False),
     "held_open": _held_open,
     "done_instead": lambda answer: [*answer.stream()[:-1], Raw(b"data: [DONE]\n\n")],
-    "no_numbers": lambda answer: _without_numbers(answer.stream()),
+    # raw frames are not numbered
+    "no_numbers": lambda answer: [Raw(BARE.encode([one])) if isinstance(one, dict) else one for one in answer.stream()],
     "minimal": _minimal,
-    "terminal_only": _terminal_only,
+    # all that there is stands in the last event
+    "terminal_only": lambda answer: [answer.terminal("completed")],
     "thoughts_as_text": _thoughts_as_text,
     "thoughts_only": _thoughts_only,
     "empty_thoughts": _empty_thoughts,

@@ -65,11 +65,7 @@ def _header(line: bytes) -> tuple[str, str]:
     try:
         return word, value.decode().strip(" ")
     except UnicodeDecodeError:
-        raise _not_text() from None
-
-
-def _not_text() -> Refused:
-    return detail("a header of the form is not UTF-8")
+        raise detail("a header of the form is not UTF-8") from None
 
 
 IMAGE_MODEL = "gpt-image-2"

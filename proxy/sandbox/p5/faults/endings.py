@@ -28,13 +28,9 @@ def _pause_first(answer: AgentAnswer | None, seconds: float = 5.0) -> Iterator[A
     return chain([Pause(seconds)], () if answer is None else answer.stream())
 
 
-def _cut_first(answer: AgentAnswer | None, reset: bool = False) -> list[Action]:  # noqa: ARG001
-    return [Cut(reset)]
-
-
 OPENING_FAULTS: dict[str, AgentFault] = {
     "silence_before_head": _pause_first,
-    "cut_before_head": _cut_first,
+    "cut_before_head": lambda answer, reset=False: [Cut(reset)],  # noqa: ARG005
 }
 
 
@@ -57,11 +53,6 @@ def end_error(
     details = debug(error, title, detail=detail, chat_message=chat_message) if told else None
     body = connect_error(code, message, details)
     return break_off(answer, after, {"type": "end", "error": body, "gzip": gzip})
-
-
-def _end_body(answer: AgentAnswer, body: str = "") -> Iterator[Action]:
-    """A whole answer without the end of its turn; then a payload as it is given: perhaps nothing, perhaps no JSON."""
-    return replaced(without(answer, "turn_ended"), "end", lambda _: {"type": "end", "body": body})
 
 
 def _held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterator[Action]:
@@ -99,10 +90,6 @@ def _text_after_turn(answer: AgentAnswer) -> Iterator[Action]:
             yield _TEXT
 
 
-def _empty(answer: AgentAnswer, thoughts: bool = False) -> Iterator[Action]:
-    return without(prepared(answer, "thinking" if thoughts else "nothing"), "text_delta", "token_delta")
-
-
 def _parked(answer: AgentAnswer, plain: bool = False) -> Iterator[Action]:
     """What the model says lies in a blob; `plain`: as a text, not as a list of blocks."""
     answer.parked, answer.parked_plain = True, plain
@@ -135,11 +122,16 @@ ENDING_FAULTS: dict[str, AgentFault] = {
     "turn_held_open": _turn_held_open,
     "late_events": _late,
     "text_after_turn": _text_after_turn,
-    "empty": _empty,
+    "empty": lambda answer, thoughts=False: without(
+        prepared(answer, "thinking" if thoughts else "nothing"), "text_delta", "token_delta"
+    ),
     "parked": _parked,
     "say": _say,
     "end_error": end_error,
-    "end_body": _end_body,
+    # then a payload as it is given: perhaps nothing, perhaps no JSON
+    "end_body": lambda answer, body="": replaced(
+        without(answer, "turn_ended"), "end", lambda _: {"type": "end", "body": body}
+    ),
 }
 
 

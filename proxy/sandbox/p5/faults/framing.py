@@ -61,11 +61,6 @@ def _trailer(answer: AgentAnswer, status: int = 0, message: str = "") -> Iterato
     return replaced(answer.stream(), "end", lambda _: Raw(envelope(words.encode(), 0x80)))
 
 
-def _unknown_inside(answer: AgentAnswer) -> Iterator[Action]:
-    """A field that nobody knows, with bytes in it that are no message."""
-    return insert(answer, "text", Raw(envelope(write({99: b"\x0a\x7fno message"}))))
-
-
 FRAMING_FAULTS: dict[str, AgentFault] = {
     "tiny_writes": lambda answer, size=1: edited(answer, split=size),
     "in_pairs": _in_pairs,
@@ -83,7 +78,8 @@ FRAMING_FAULTS: dict[str, AgentFault] = {
     "strange_flags": lambda answer, flags=0x40: insert(answer, "text", Raw(envelope(b"?", flags))),
     # a field that promises five bytes, in an envelope that ends before
     "malformed": lambda answer, after="text": insert(answer, after, Raw(envelope(b"\x0a\x05A"))),
-    "malformed_inside": _unknown_inside,
+    # a field that nobody knows, with bytes in it that are no message
+    "malformed_inside": lambda answer: insert(answer, "text", Raw(envelope(write({99: b"\x0a\x7fno message"})))),
     "invalid_utf8": lambda answer, after="text": insert(answer, after, Raw(_text(b"\xff\xfe"))),
     "garbage": lambda answer, after="nothing": break_off(answer, after, Raw(b"<html>not an envelope</html>")),
     "huge_checkpoint": lambda answer, size=1 << 20: insert(answer, "created", Raw(_checkpoint(size))),
@@ -165,17 +161,15 @@ def _between(answer: AgentAnswer, *events: Event) -> Iterator[Action]:
         yield one
 
 
-def _thoughts_between(answer: AgentAnswer) -> Iterator[Action]:
-    """The model thinks again after its first words."""
-    return insert(answer, "text", {"type": "thinking_delta", "text": "Wait."}, {"type": "thinking_completed"})
-
-
 MEMBER_FAULTS: dict[str, AgentFault] = {
     "several_members": _several,
     "display_records": lambda answer: _between(answer, *_DISPLAYED),
     "unknown_events": lambda answer: _between(answer, *_STRANGE),
     "keepalives": lambda answer: _between(answer, _BEAT),
-    "thoughts_between": _thoughts_between,
+    # the model thinks again after its first words
+    "thoughts_between": lambda answer: insert(
+        answer, "text", {"type": "thinking_delta", "text": "Wait."}, {"type": "thinking_completed"}
+    ),
     "empty_deltas": lambda answer: _between(
         answer, {"type": "text_delta", "text": ""}, {"type": "thinking_delta", "text": ""}
     ),
