@@ -4,27 +4,23 @@ They are written from what is known of the wire and share no code with the provi
 misreading on either side shows as a refused request. One implementation serves three uses: the start without an
 account, the fixture of the tests, the load target of the benchmark.
 
-`simulators` lists them; `server` and `standalone` serve them; `upstream` is what each of them has, `recorder` what it
-keeps of its requests. The rooms: `model/` the small model that answers, `play/` scripts and faults and the player of
-both, `wires/` the three APIs (how each is read, answered, checked and spoilt, whoever speaks it) and Connect, `oauth/`
-what sign-in services share, and a folder for each upstream with its accounts, headers, models, refusals and failures.
+`server` lists and serves them; `upstream` is what each of them has, its kept requests among it. The
+rooms: `model/` the small model that answers, `play/` scripts and faults and the player of both, `wires/` the three APIs
+(how each is read, answered, checked and spoilt, whoever speaks it) and Connect, `oauth/` what sign-in services share,
+and a folder for each upstream with its accounts, headers, models, refusals and failures.
 """
 
 from proxy.sandbox.p1.options import P1Options
-from proxy.sandbox.p1.socket.sockets import Limits
+from proxy.sandbox.p1.socket.link import Limits
 from proxy.sandbox.p1.state import P1
-from proxy.sandbox.p2.options import P2Options
-from proxy.sandbox.p2.state import P2
-from proxy.sandbox.p3.options import P3Options
-from proxy.sandbox.p3.state import P3
+from proxy.sandbox.p2.state import P2, P2Options
+from proxy.sandbox.p3.state import P3, P3Options
 from proxy.sandbox.p4.state import P4, P4Options
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.p5.state import P5
 from proxy.sandbox.play.script import Place, Script, ScriptError
-from proxy.sandbox.recorder import Received
-from proxy.sandbox.server import Sandbox
-from proxy.sandbox.simulators import FAULTS, SIMULATORS
-from proxy.sandbox.standalone import run_alone
+from proxy.sandbox.server import FAULTS, SIMULATORS, Sandbox, run_alone
+from proxy.sandbox.upstream import Received
 from proxy.sandbox.wires.responses.quota import Quota
 
 __all__ = [

@@ -1,25 +1,42 @@
-"""The sandbox as one local server, for tests, for `serve --sandbox` and for running alone."""
+"""The simulated upstreams as one local server, for tests, for `serve --sandbox` and for running alone.
+
+Adding an upstream is a folder and a line in SIMULATORS.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 from aiohttp import web
 
+from proxy.core.sse import dump_json
+from proxy.sandbox.p1.simulator import P1_SIMULATOR
 from proxy.sandbox.p1.state import P1
+from proxy.sandbox.p2.simulator import P2_SIMULATOR
 from proxy.sandbox.p2.state import P2
+from proxy.sandbox.p3.simulator import P3_SIMULATOR
 from proxy.sandbox.p3.state import P3
+from proxy.sandbox.p4.inference import P4_SIMULATOR
 from proxy.sandbox.p4.state import P4
+from proxy.sandbox.p5.simulator import P5_SIMULATOR
 from proxy.sandbox.p5.state import P5
-from proxy.sandbox.play.script import load_steps, read_steps
-from proxy.sandbox.simulators import SIMULATORS
+from proxy.sandbox.play.script import Tables, load_steps, read_steps
 from proxy.sandbox.upstream import MAX_BODY_BYTES, Host, Options, Simulator, Upstream, answer_refusals
+
+SIMULATORS: tuple[Simulator, ...] = (P1_SIMULATOR, P2_SIMULATOR, P3_SIMULATOR, P4_SIMULATOR, P5_SIMULATOR)
+
+#: Every fault that a step of a script may name, by the place where it can be played.
+FAULTS: Tables = {place: table for simulator in SIMULATORS for place, table in simulator.tables.items()}
+
 
 HOST = "127.0.0.1"
 
@@ -142,3 +159,25 @@ def _write_private(path: Path, text: str) -> None:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
     temporary.replace(path)
+
+
+async def run_alone(
+    port: int = 0,
+    script: Path | None = None,
+    *,
+    credentials_dir: Path | None = None,
+    word_delay_s: float = 0.0,
+    out: TextIO | None = None,
+) -> None:
+    """Serves until cancelled. Raises OSError (port, files) or ScriptError before the line is printed.
+
+    The line is a JSON object of variables for the proxy, among them PROXY_CONFIG_DIR: a folder with credentials that
+    work here, `credentials_dir` or else a temporary one that disappears at the end.
+    """
+    with tempfile.TemporaryDirectory(prefix="sandbox-") as temporary:
+        root = credentials_dir or Path(temporary)
+        async with Sandbox(script=script or (), port=port, word_delay_s=word_delay_s) as sandbox:
+            sandbox.write_credentials(root)
+            settings = {**sandbox.settings(), "PROXY_CONFIG_DIR": str(root)}
+            print(dump_json(settings), file=out or sys.stdout, flush=True)
+            await asyncio.Event().wait()

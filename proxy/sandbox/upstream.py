@@ -1,8 +1,9 @@
-"""What every simulated upstream has: a host, what tests may look at, a script, and the way of a request."""
+"""What every simulated upstream has: a host, a script, the way of a request, and what tests may look at."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,16 +13,64 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from proxy.sandbox.ids import Ids
 from proxy.sandbox.model.prompt_cache import PromptCache
 from proxy.sandbox.model.reply import last_prompt
-from proxy.sandbox.play.actions import Action, Pace, Reply
-from proxy.sandbox.play.http_faults import HttpFault
+from proxy.sandbox.play.actions import Action, HttpFault, Pace, Reply
 from proxy.sandbox.play.player import EVENT_STREAM, play
 from proxy.sandbox.play.script import Place, Script, Step, Tables
-from proxy.sandbox.recorder import KEPT_REQUESTS, Received, receive
-from proxy.sandbox.wires.answer import Playable
+from proxy.sandbox.wires.answer import Ids, Playable
 from proxy.sandbox.wires.refusal import Refused, plain_reply
+
+#: Requests kept for inspection, each with its body, and sockets: enough for a test, bounded for a benchmark.
+KEPT_REQUESTS = 128
+
+
+@dataclass(slots=True)
+class Received:
+    """`status` is 0 until the answer began; `body` is None when it was not JSON. Header names in any case.
+
+    `size` counts the bytes of the body or frame; `socket` is the number of the socket it came over, None for HTTP, and
+    then the headers are those of the upgrade.
+    """
+
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+    status: int = 0
+    size: int = 0
+    socket: int | None = None
+
+
+@dataclass(slots=True)
+class Socket:
+    """An upgrade and what came over it. `status` is 101, that of the refusal, or 0 when there was no answer.
+
+    `frames` are the last text and binary frames, oldest first; `pings` and `pongs` count those of the client;
+    `close_code` is None before the end, and 1006 when the end came without a close frame.
+    """
+
+    number: int
+    headers: Mapping[str, str]
+    status: int = 0
+    frames: deque[Received] = field(default_factory=lambda: deque(maxlen=KEPT_REQUESTS))
+    pings: int = 0
+    pongs: int = 0
+    close_code: int | None = None
+
+
+async def receive(request: web.Request) -> Received:
+    """Reads the request to its end."""
+    data = await request.read()
+    return Received(request.path, request.headers, read_json(data), size=len(data))
+
+
+def read_json(data: bytes) -> Any:
+    """None for what is no JSON."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
 
 #: As generous as the proxy's own limit, and a little more: the proxy wraps what it gets.
 MAX_BODY_BYTES = 80 * 1024 * 1024

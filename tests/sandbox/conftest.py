@@ -3,10 +3,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 from families import FAMILIES, Asker
-from p1_sandbox_client import Client
-from p1_socket_client import SocketClient
+from p1_sandbox_client import Client, P3Client, SocketClient
 from p2_sandbox_client import P2Client
-from p3_sandbox_client import P3Client
 from p4_sandbox_client import P4Client
 from p5_sandbox_client import P5Client
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import p1_sandbox_client as p1
+import p1_sandbox_client as p3
 import p2_sandbox_client as p2
-import p3_sandbox_client as p3
 import p4_sandbox_client as p4
 from pictures import png
 from raw_client import RawClient, Reply

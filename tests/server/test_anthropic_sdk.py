@@ -14,7 +14,7 @@ from samples import each
 from sdk import STEPS, tls, validate
 from wires import BODY_WIRES, WIRES, Wire
 
-from proxy.sandbox.wires.responses.failures import FAILURES
+from proxy.sandbox.wires.responses.answer import FAILURES
 
 P1 = Wire("p1", "responses", "gpt-5.5")
 ALL = (P1, *WIRES)

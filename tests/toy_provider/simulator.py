@@ -8,18 +8,16 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.sandbox.oauth.account import AccountUpstream
-from proxy.sandbox.oauth.endpoint import TokenEndpoint, form_fields
-from proxy.sandbox.oauth.tokens import LIVE, Tokens
-from proxy.sandbox.play.http_faults import failure
+from proxy.sandbox.oauth.issuer import AccountUpstream, TokenEndpoint, form_fields
+from proxy.sandbox.oauth.tokens import Tokens
+from proxy.sandbox.play.actions import failure
 from proxy.sandbox.play.script import Place, Tables
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS
 from proxy.sandbox.upstream import Host, Options, Prepared, ServedWire, Simulator
 from proxy.sandbox.wires.chat.checks import ChatRules, check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
-from proxy.sandbox.wires.chat.read import read_chat
-from proxy.sandbox.wires.chat.write import write_chat
-from proxy.sandbox.wires.refusal import invalid
+from proxy.sandbox.wires.chat.read import read_chat, write_chat
+from proxy.sandbox.wires.refusal import Refused, invalid
 
 PATH = "/toys/v1"
 _FAULTS = {"overloaded": failure(503, {"error": {"message": "Too many toys.", "type": "server"}})}
@@ -27,27 +25,31 @@ STREAM = ServedWire(Place("p6", "chat"), _FAULTS, CHAT_FAULTS)
 WHOLE = ServedWire(Place("p6", "chat", stream=False), _FAULTS, WHOLE_FAULTS)
 
 
+class ToyTokens(Tokens):
+    def issue(self, lifetime_s: int | None = None, holder: str = "") -> dict[str, Any]:
+        return self.new_pair(self.times(lifetime_s))
+
+    def refused(self, state: str) -> Refused:
+        return invalid("Sign in again.", status=401)
+
+
 class ToyUpstream(AccountUpstream):
     def __init__(self, host: Host, options: Options, tables: Tables) -> None:
         super().__init__(host, options, tables)
-        self.tokens = Tokens(3600, host)
+        self.tokens = ToyTokens(3600, host)
         self.issuer = TokenEndpoint()
 
     def settings(self) -> dict[str, str]:
         return {"PROXY_P6_BASE_URL": f"{self.host.origin}{PATH}"}
 
-    def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        return self.tokens.new_pair(self.tokens.times(lifetime_s)), {}
-
     def rotate(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        if self.tokens.spend(str(fields.get("refresh_token")), unknown="unknown", used="used") != LIVE:
-            raise invalid("Sign in again.", status=401)
+        rotated = self.tokens.rotate(str(fields.get("refresh_token")))
         self.issuer.refreshes += 1
-        return self.sign_in(None)[0]
+        return rotated
 
 
 async def _token(toys: ToyUpstream, request: web.Request) -> web.Response:
-    grants = {"client_credentials": lambda _fields: toys.sign_in(None)[0], "refresh_token": toys.rotate}
+    grants = {"client_credentials": lambda _fields: toys.tokens.issue(), "refresh_token": toys.rotate}
     return await toys.issuer.serve_token(await form_fields(request), "toy-client", grants)
 
 

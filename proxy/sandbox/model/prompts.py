@@ -4,7 +4,7 @@ Forms it acts on (all else gets an answer in prose):
 
 - ``use Bash: ls -la`` calls the tool Bash with that text; several, one a line or joined by "and use" / "and then use",
   are several calls; a JSON object after the colon is the arguments as they are; a function that only a script can run
-  (see `code_mode`) is asked for in the same way;
+  (see `declared`) is asked for in the same way;
 - ``stream 400 words`` gives an answer of exactly that many text deltas;
 - ``say <<<these words>>>`` gives an answer of these words, over several lines if they are;
 - ``Perform a web search for the query: X`` searches, where a hosted search is offered;
@@ -18,6 +18,8 @@ from __future__ import annotations
 import json
 import re
 from typing import Any, NamedTuple
+
+from proxy.core.sse import dump_json
 
 MONITOR = "You are a security monitor for autonomous AI coding agents."
 SUMMARY = "Your task is to create a detailed summary"
@@ -133,3 +135,57 @@ def title_of(prompt: str) -> str:
     """Up to six words of the prompt, as a heading."""
     words = re.findall(r"[^\W_][\w'-]*", prompt)[:6]
     return " ".join(words).capitalize() or "Untitled"
+
+
+#: Code mode: Codex offers its known models one freeform tool that takes JavaScript, in which the client's other tools
+#: are functions of `tools`. They stand in that tool's description, each after these words.
+_DECLARED = re.compile(r"declare const tools: \{ (\w+)\((?:args: \{\n(?: *//.*\n)* *(\w+))?")
+
+
+def declared(description: str) -> dict[str, str | None]:
+    """The functions that a description declares, each with its first parameter; None for one that takes a text.
+
+    >>> declared("declare const tools: { patch(input: string): Promise<unknown>; };")
+    {'patch': None}
+    """
+    return {found[1]: found[2] for found in _DECLARED.finditer(description)}
+
+
+def script(function: str, argument: dict[str, Any] | str) -> str:
+    """JavaScript that runs the function and shows what it printed, else all that it returned."""
+    return f"const result = await tools.{function}({dump_json(argument)}); text(result?.output ?? result);"
+
+
+#: What a prompt says that wants verdicts on numbered calls, in JSON.
+WANTED = '"verdicts"'
+
+_DANGEROUS = re.compile(
+    r"\brm\s+-\w*r|\|\s*(?:ba|z)?sh\b|\bgit\s+push\b|\bmkfs|\bsudo\b|id_(?:rsa|ed25519)|credentials|\bdangerous\b"
+)
+
+
+def verdicts(prompt: str) -> str:
+    """The answer to a review: an entry for every call in the prompt's JSON object.
+
+    >>> verdicts('{"calls": [{"call": 1, "tool": "Bash", "input": {"command": "ls"}}]}')
+    '{"verdicts": [{"call": 1, "flagged": false}]}'
+    """
+    try:
+        asked = json.loads(prompt[prompt.find("{") :])
+    except ValueError:
+        asked = {}
+    return json.dumps({"verdicts": [_verdict(call) for call in asked.get("calls", ())]})
+
+
+def _verdict(call: dict[str, Any]) -> dict[str, Any]:
+    found = _DANGEROUS.search(" ".join(_texts(call["input"])))
+    if found is None:
+        return {"call": call["call"], "flagged": False}
+    return {"call": call["call"], "flagged": True, "reason": f"The sandbox model does not like: {found[0]}"}
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for one in values for text in _texts(one)]

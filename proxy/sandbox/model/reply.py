@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proxy.sandbox.model import prompts, reviewing
-from proxy.sandbox.model.code_mode import script
+from proxy.sandbox.model import prompts
+from proxy.sandbox.model.prompts import script
 from proxy.sandbox.model.schema_examples import arguments_for, example
 from proxy.sandbox.model.web_index import Page, find_pages
 
@@ -169,8 +169,8 @@ def _monitor(scene: Scene) -> list[Part] | None:
     """The judge of actions answers in the form that its prompt asks for: calls by their words, all else passes."""
     if prompts.MONITOR not in scene.ask.system:
         return None
-    if reviewing.WANTED in scene.ask.system:
-        return [Say(reviewing.verdicts(scene.prompt))]
+    if prompts.WANTED in scene.ask.system:
+        return [Say(prompts.verdicts(scene.prompt))]
     return [Say("<severity>0</severity>" if "<severity>" in scene.ask.system else "<block>no</block>")]
 
 

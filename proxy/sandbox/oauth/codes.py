@@ -1,9 +1,12 @@
-"""Authorization codes with PKCE, as simulated sign-in services give them: good once, for the program that asked."""
+"""Codes of sign-in services: authorization codes with PKCE, and device codes (RFC 8628). Each is good once, for whoever
+asked for it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +14,15 @@ from typing import Any
 from aiohttp import web
 from yarl import URL
 
-from proxy.sandbox.oauth.endpoint import MAX_PENDING, oauth_error
 from proxy.sandbox.oauth.jwt import encode_base64url
-from proxy.sandbox.oauth.tokens import remember
+from proxy.sandbox.oauth.tokens import oauth_error, remember
+from proxy.sandbox.upstream import Options
+
+#: Codes and device sign-ins that are under way; older ones are forgotten.
+MAX_PENDING = 100
+
+#: Letters of a code that a person types in: none that looks like another, no vowels and hence no words.
+_LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 
 
 @dataclass(slots=True)
@@ -94,3 +103,100 @@ def _check_query(query: Mapping[str, str], client_id: str) -> None:
 
 def challenge_of(verifier: str) -> str:
     return encode_base64url(hashlib.sha256(verifier.encode()).digest())
+
+
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+
+#: What a poll that gives no token is answered with, beside the code itself.
+_DESCRIPTIONS = {
+    "authorization_pending": "The authorization request is still pending.",
+    "slow_down": "Polling too fast.",
+    "expired_token": "The device code has expired.",
+    "access_denied": "The user denied the request.",
+}
+
+#: These end a sign-in.
+_FINAL = ("expired_token", "access_denied")
+
+
+@dataclass(slots=True)
+class DeviceOptions(Options):
+    """`device_answers` are the OAuth errors with which the first polls of a sign-in are answered, `pending_status` the
+    HTTP status of those that do not end it (some say 200 occurs). With `watch_interval` a poll that comes too early
+    gets a `slow_down`; without `device_enabled` there are no device codes (404).
+    """
+
+    device_answers: tuple[str, ...] = ("authorization_pending",)
+    device_interval_s: int = 1
+    device_lifetime_s: int = 900
+    device_enabled: bool = True
+    pending_status: int = 400
+    watch_interval: bool = False
+
+
+@dataclass(slots=True)
+class _DeviceAuthorization:
+    holder: str
+    ends: float  # epoch seconds
+    answers: deque[str]  # to the next polls, before the approval
+    interval_s: float
+    last_poll: float | None = None
+
+
+class DeviceCodes:
+    """Those of one issuer. A code is good for the `holder` who asked for it; `deny` makes the user refuse."""
+
+    def __init__(self, options: DeviceOptions, clock: Callable[[], float]) -> None:
+        self._options = options
+        self._clock = clock
+        self.deny = False
+        self._pending: dict[str, _DeviceAuthorization] = {}
+
+    def new(self, page: str, holder: str = "") -> dict[str, Any]:
+        """The answer to a request for a code; `page` is where the user would type it in."""
+        options = self._options
+        code, user_code = f"dc_{secrets.token_urlsafe(24)}", new_user_code()
+        ends = self._clock() + options.device_lifetime_s
+        device = _DeviceAuthorization(holder, ends, deque(options.device_answers), options.device_interval_s)
+        remember(self._pending, code, device, MAX_PENDING)
+        return {
+            "user_code": user_code,
+            "device_code": code,
+            "verification_uri": page,
+            "verification_uri_complete": f"{page}?user_code={user_code}",
+            "expires_in": options.device_lifetime_s,
+            "interval": options.device_interval_s,
+        }
+
+    def redeem(self, fields: Mapping[str, Any], holder: str = "") -> None:
+        """One poll: returns when the user has approved, raises Refused before that and for a wrong code."""
+        code = str(fields.get("device_code"))
+        device = self._pending.get(code)
+        if device is None:
+            raise oauth_error("invalid_grant", "The device code is unknown or was used.")
+        if device.holder != holder:
+            raise oauth_error("invalid_grant", "The device code belongs to another device.")
+        answer = self._answer(device)
+        if answer in _FINAL or answer is None:
+            del self._pending[code]
+        if answer is not None:
+            status = 400 if answer in _FINAL else self._options.pending_status
+            raise oauth_error(answer, _DESCRIPTIONS.get(answer, answer), status)
+
+    def _answer(self, device: _DeviceAuthorization) -> str | None:
+        """The error for this poll; None once the user has approved."""
+        now, last = self._clock(), device.last_poll
+        device.last_poll = now
+        if now >= device.ends:
+            return "expired_token"
+        if self.deny:
+            return "access_denied"
+        if self._options.watch_interval and last is not None and now - last < device.interval_s:
+            device.interval_s += 5
+            return "slow_down"
+        return device.answers.popleft() if device.answers else None
+
+
+def new_user_code() -> str:
+    """Such as `BCDF-GHJK`."""
+    return "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(2))

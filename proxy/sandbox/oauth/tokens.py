@@ -1,4 +1,4 @@
-"""The tokens of one account: issued, rotated, revoked. What they say and how they are refused is the issuer's."""
+"""The tokens of one account: issued, rotated, revoked. What they say and how they are refused, each issuer decides."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from proxy.sandbox.oauth.jwt import unsigned_jwt
 from proxy.sandbox.upstream import Host
+from proxy.sandbox.wires.refusal import Refused
 
 V = TypeVar("V")
 
@@ -18,7 +19,11 @@ LIVE = "live"
 
 
 class Tokens:
-    """Times in epoch seconds, from the clock of the host."""
+    """Times in epoch seconds, from the clock of the host. A refresh token is good once: `unknown` and `used` are the
+    words for one that is refused."""
+
+    unknown = "unknown"
+    used = "used"
 
     def __init__(self, lifetime_s: int, host: Host) -> None:
         self.lifetime_s = lifetime_s
@@ -62,22 +67,41 @@ class Tokens:
         expires = int((self.host.clock() + lifetime) * 1000) if expires_ms is None else expires_ms
         return {"access": issued["access_token"], "refresh": issued["refresh_token"], "expires": expires}
 
+    def issue(self, lifetime_s: int | None = None, holder: str = "") -> dict[str, Any]:
+        """A new token response, see `new_pair`; `holder` is the device that its tokens are bound to."""
+        raise NotImplementedError
+
+    def granted(self, holder: str, nonce: str | None = None) -> dict[str, Any]:
+        """The token response of a new sign-in; `nonce` belongs into its identity token."""
+        return self.issue(holder=holder)
+
+    def rotate(self, refresh: str, holder: str = "") -> dict[str, Any]:
+        """The token response for a refresh token. Raises Refused."""
+        state = self.spend(refresh)
+        if state != LIVE:
+            raise self.refused(state)
+        return self.issue(holder=holder)
+
+    def refused(self, state: str) -> Refused:
+        """The answer to a refresh token in this state."""
+        raise NotImplementedError
+
     def accepts(self, access: str) -> bool:
         """Whether a request with this bearer is served now."""
         return self._access.get(access, 0.0) > self.host.clock()
 
-    def spend(self, refresh: str, *, unknown: str, used: str) -> str:
+    def spend(self, refresh: str) -> str:
         """LIVE, and then the token is `used` from now on; else why it is refused."""
-        state = self._refresh.get(refresh, unknown)
+        state = self._refresh.get(refresh, self.unknown)
         if state == LIVE:
-            self._refresh[refresh] = used
+            self._refresh[refresh] = self.used
         return state
 
-    def revoke(self, token: str, code: str) -> None:
+    def revoke(self, token: str) -> None:
         """Sign-out of one token, access or refresh. Unknown ones are no error."""
         self._access.pop(token, None)
         if token in self._refresh:
-            self._refresh[token] = code
+            self._refresh[token] = self.unknown
 
     def revoke_access(self) -> None:
         """Every access token stops working; refresh tokens live on."""
@@ -93,3 +117,7 @@ def remember(book: dict[str, V], key: str, value: V, most: int) -> None:
     book[key] = value
     if len(book) > most:
         del book[next(iter(book))]
+
+
+def oauth_error(code: str, description: str, status: int = 400) -> Refused:
+    return Refused(status, {"error": code, "error_description": description})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, Values, failure
+from proxy.sandbox.play.actions import FRONT_FAULTS, HttpFault, Values, failure
 from proxy.sandbox.wires.encrypted_content import unverifiable
-from proxy.sandbox.wires.responses.failures import error_object
+from proxy.sandbox.wires.responses.answer import error_object
 
 
 def _reset_at(values: Values) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proxy.sandbox.p1.tokens import TokenBook
-from proxy.sandbox.recorder import read_json
+from proxy.sandbox.p1.issuer import TokenBook
+from proxy.sandbox.upstream import read_json
 from proxy.sandbox.wires.field_checks import (
     Checked,
     Fault,
@@ -44,21 +44,6 @@ def token_expired() -> Refused:
     words = "Provided authentication token is expired. Please try signing in again."
     error = {"message": words, "type": None, "code": "token_expired", "param": None}
     return Refused(401, {"error": error, "status": 401})
-
-
-def check_format(headers: Mapping[str, str], accept: str) -> None:
-    """JSON in, `accept` out, and what every request must have."""
-    check(headers, FORMAT, accept)
-
-
-def check_client(headers: Mapping[str, str], accept: str) -> None:
-    """`accept` out, whatever goes in, and what every request must have."""
-    check(headers, CLIENT, accept)
-
-
-def check_upgrade(headers: Mapping[str, str]) -> None:
-    """The beta that sockets are, what every request must have, and nothing that belongs to a body."""
-    check(headers, UPGRADE)
 
 
 def is_lite(headers: Mapping[str, str]) -> bool:
@@ -109,18 +94,21 @@ _CLIENT: Table = (
     _well_formed("x-codex-turn-state", matches(r"turn_[0-9a-f]+")),
 )
 
+#: The kind of answer that the rules name goes out, whatever comes in.
 CLIENT: Table = (
     required("accept", _not_accepted, bare("Not Acceptable: {expected} expected", 406)),
     *_CLIENT,
     optional("openai-beta", fits(lambda value: SOCKET_BETA not in value), _UPGRADE_ONLY),
 )
 
+#: And JSON comes in.
 FORMAT: Table = (
     required("content-type", fits(lambda value: _kind(value) == "application/json"), _NOT_JSON),
     *CLIENT,
 )
 
-UPGRADE: Table = (
+#: The beta that sockets are, what every request must have, and nothing that belongs to a body.
+UPGRADE_HEADERS: Table = (
     required("openai-beta", fits(lambda value: f"{SOCKET_BETA}=" in (value or "")), _NO_BETA),
     *_CLIENT,
     *(optional(name, _NEVER, bare(f"Unexpected header: {name}")) for name in ("content-type", "content-encoding")),

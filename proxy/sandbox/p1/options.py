@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from proxy.sandbox.p1.catalog import MODELS, P1Model
-from proxy.sandbox.p1.socket.link import Link
-from proxy.sandbox.p1.socket.sockets import Limits
+from proxy.sandbox.p1.socket.link import Limits, Link
 from proxy.sandbox.upstream import Options
 from proxy.sandbox.wires.responses.quota import Quota
 

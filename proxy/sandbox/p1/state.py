@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from proxy.sandbox.oauth.account import AccountUpstream
-from proxy.sandbox.p1.issuer import Issuer
+from proxy.sandbox.oauth.issuer import AccountUpstream
+from proxy.sandbox.p1.issuer import CodexIssuer, TokenBook
 from proxy.sandbox.p1.options import P1Options
-from proxy.sandbox.p1.socket.sockets import Sockets
-from proxy.sandbox.p1.tokens import TokenBook
+from proxy.sandbox.p1.socket.link import Sockets
 from proxy.sandbox.play.script import Tables
-from proxy.sandbox.recorder import KEPT_REQUESTS, Received
-from proxy.sandbox.upstream import Host
+from proxy.sandbox.upstream import KEPT_REQUESTS, Host, Received
 from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.sandbox.wires.responses.quota import Quota
 
@@ -30,12 +28,12 @@ class P1(AccountUpstream):
 
     options: P1Options
     tokens: TokenBook
-    issuer: Issuer
+    issuer: CodexIssuer
 
     def __init__(self, host: Host, options: P1Options, tables: Tables) -> None:
         super().__init__(host, options, tables)
         self.tokens = TokenBook(options.account_id, options.email, options.quota.plan, options.access_lifetime_s, host)
-        self.issuer = Issuer(self.tokens, options)
+        self.issuer = CodexIssuer(self.tokens, options)
         self.sockets = Sockets(host.clock)
         self.routings = 0
         self.searches: deque[Received] = deque(maxlen=KEPT_REQUESTS)

@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from proxy.sandbox.oauth.account import AccountUpstream
-from proxy.sandbox.p2.issuer import DeviceIssuer
-from proxy.sandbox.p2.options import P2Options
-from proxy.sandbox.p2.tokens import DeviceTokens
+from proxy.sandbox.oauth.codes import DeviceOptions
+from proxy.sandbox.oauth.issuer import AccountUpstream, Issuer
+from proxy.sandbox.p2.issuer import FLOWS, DeviceTokens
 from proxy.sandbox.play.script import Tables
-from proxy.sandbox.recorder import KEPT_REQUESTS, Received
-from proxy.sandbox.upstream import Host
+from proxy.sandbox.upstream import KEPT_REQUESTS, Host, Received
 
 API_PATH = "/coding/v1"
+
+#: Programs that the gateway takes for coding agents, by how their user agent begins, in small letters.
+AGENTS = ("kimicli/", "kimi-code-cli/", "claude-cli/", "claude-code/", "roo-code/", "roocode/", "kilo-code/")
+
+
+@dataclass(slots=True)
+class P2Options(DeviceOptions):
+    """How the account behaves. All may be changed while it runs.
+
+    `one_effort` refuses `thinking` beside `reasoning_effort`, as other front ends of this vendor do. `usage_places`:
+    see ChatAnswer. `context_limit` 0 is the model's own.
+    """
+
+    user_id: str = "u_sandbox"
+    device_id: str = "5a9d0b0c0ffee0123456789abcdef012"  # of the stored sign-in
+    access_lifetime_s: int = 900
+    agents: tuple[str, ...] = AGENTS
+    one_effort: bool = False
+    usage_places: tuple[str, ...] = ("choice", "own")
+    context_limit: int = 0
 
 
 class P2(AccountUpstream):
@@ -23,12 +42,12 @@ class P2(AccountUpstream):
 
     options: P2Options
     tokens: DeviceTokens
-    issuer: DeviceIssuer
+    issuer: Issuer
 
     def __init__(self, host: Host, options: P2Options, tables: Tables) -> None:
         super().__init__(host, options, tables)
         self.tokens = DeviceTokens(options.user_id, options.access_lifetime_s, host)
-        self.issuer = DeviceIssuer(self.tokens, options)
+        self.issuer = Issuer(FLOWS, self.tokens, options)
         self.service_requests: deque[Received] = deque(maxlen=KEPT_REQUESTS)
         self.older_members: Counter[str] = Counter()
 
@@ -40,7 +59,7 @@ class P2(AccountUpstream):
 
     def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
         """Of `options.device_id`."""
-        issued = self.tokens.issue(self.options.device_id, lifetime_s)
+        issued = self.tokens.issue(lifetime_s, self.options.device_id)
         return issued, {"scope": issued["scope"], "userId": self.tokens.user_id}
 
     def credentials(self, lifetime_s: int | None, expires_ms: int | None) -> dict[str, str]:

@@ -9,12 +9,11 @@ from typing import Any
 
 from proxy.core.sse import dump_json
 from proxy.sandbox.model.reply import Say, Search
-from proxy.sandbox.p3.reasoning import encrypt_for
+from proxy.sandbox.p3.catalog import encrypt_for
 from proxy.sandbox.play.actions import Action, Pause
 from proxy.sandbox.wires.answer import Block, Event
 from proxy.sandbox.wires.responses.answer import ResponsesAnswer
-from proxy.sandbox.wires.responses.items import Writer
-from proxy.sandbox.wires.responses.stream import item_events
+from proxy.sandbox.wires.responses.items import Writer, item_events
 
 DONE = b"data: [DONE]\n\n"
 

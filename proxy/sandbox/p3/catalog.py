@@ -1,8 +1,13 @@
-"""The models of the simulated P3, and what each can do."""
+"""The models of the simulated P3, what each can do, and the encrypted reasoning that a family of them can read.
+
+Encrypted reasoning is standard base64 without padding here.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+from proxy.sandbox.wires.encrypted_content import encrypt, is_from_account
 
 
 class P3Model(NamedTuple):
@@ -55,3 +60,20 @@ def _listed(name: str, model: P3Model, created: int) -> dict[str, Any]:
         "reasoningEfforts": list(model.efforts),
         "supportsBackendSearch": model.searches,
     }
+
+
+#: What the content of another vendor begins with, and none of here.
+_FOREIGN = "gAAAAA"
+
+_STANDARD = str.maketrans("-_", "+/")
+_URL_SAFE = str.maketrans("+/", "-_")
+
+
+def encrypt_for(reader: str, item_id: str, nonce: str) -> str:
+    """Content that this reader (an account and a family) can decrypt."""
+    return encrypt(reader, item_id, nonce).removeprefix(_FOREIGN).translate(_STANDARD)
+
+
+def is_readable(content: Any, reader: str) -> bool:
+    """Whether this reader can decrypt it, whichever item it is in."""
+    return isinstance(content, str) and is_from_account(_FOREIGN + content.translate(_URL_SAFE), reader)

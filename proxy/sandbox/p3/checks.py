@@ -1,15 +1,20 @@
-"""The checks of a Responses body, in the order in which the simulated backend runs them."""
+"""The checks of a Responses body in the order in which P3 runs them: tools and choices, input, the rest.
+
+Functions and hosted tools stand side by side, none under the name of another.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from proxy.sandbox.p3.catalog import MODELS, P3Model, efforts_of, reader_of
 from proxy.sandbox.p3.input_checks import INPUT
 from proxy.sandbox.p3.refusals import argument
-from proxy.sandbox.p3.tool_checks import CHOICE, TOOLS
 from proxy.sandbox.wires.field_checks import (
+    Checked,
     Each,
     Inside,
     Known,
@@ -18,6 +23,8 @@ from proxy.sandbox.wires.field_checks import (
     check,
     demanded,
     fits,
+    is_filled,
+    look,
     matches,
     members,
     one_of,
@@ -26,7 +33,153 @@ from proxy.sandbox.wires.field_checks import (
     told,
 )
 from proxy.sandbox.wires.refusal import WRONG_TYPE, Refusal
+from proxy.sandbox.wires.responses.tool_checks import NAME
 from proxy.sandbox.wires.schema_checks import malformed
+
+#: Most domains, or handles, of one list.
+MOST_LISTED = 5
+
+_UNSUPPORTED = argument("Unsupported tool type: {value}")
+_NOT_HERE = argument("Tool type not supported by this model: {value}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _schema_fault(tool: Any) -> str | None:
+    schema = tool.get("parameters")
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return "function parameters must be a schema of type object."
+    if not all(_is_object(branch, schema) for word in ("anyOf", "oneOf") for branch in _branches(schema, word)):
+        return "each branch of a union at the root must be of type object."
+    return malformed(schema)
+
+
+def _branches(schema: Mapping[str, Any], word: str) -> list[Any]:
+    found = schema.get(word)
+    return found if isinstance(found, list) else []
+
+
+def _is_object(branch: Any, root: Mapping[str, Any]) -> bool:
+    """Whether a branch says of itself, or of what it refers to, that it is an object."""
+    if isinstance(branch, dict) and isinstance(branch.get("$ref"), str):
+        branch = look(root, branch["$ref"].removeprefix("#/").replace("/", "."))
+    return isinstance(branch, dict) and branch.get("type") == "object"
+
+
+def _is_short_list(value: Any) -> bool:
+    return isinstance(value, list) and 1 <= len(value) <= MOST_LISTED and all(map(is_filled, value))
+
+
+_LISTED = fits(_is_short_list, f"1 to {MOST_LISTED} texts")
+
+
+def _lists(*names: str) -> Table:
+    """Lists that exclude each other."""
+    words = f"Only one of {' and '.join(names)} can be set."
+    both = fits(lambda item: not all(item.get(name) for name in names))
+    lists = (optional(name, _LISTED, argument("Invalid {where}: expected {expected}.")) for name in names)
+    return (required("", both, argument(words)), *lists)
+
+
+_FILTERS = ("allowed_domains", "excluded_domains")
+_HANDLES = ("allowed_x_handles", "excluded_x_handles")
+_IS_DATE = fits(lambda value: isinstance(value, str) and _DATE.fullmatch(value), "a date as YYYY-MM-DD")
+_PLACE = "city country region timezone"
+
+#: Tool type -> its checks; without any it is not looked into.
+_TOOLS: dict[str, Table] = {
+    "function": (
+        Known("type name description parameters strict"),
+        *NAME,
+        *members("description: text, strict: boolean"),
+        required("", told(_schema_fault), argument("Invalid schema for function '{item[name]}': {expected}")),
+    ),
+    "web_search": (
+        Known("type filters user_location enable_image_understanding search_context_size"),
+        *members("filters: object, user_location: object, enable_image_understanding: boolean"),
+        Inside("filters", (Known(" ".join(_FILTERS)), *_lists(*_FILTERS))),
+        Inside(
+            "user_location",
+            (
+                Known(f"type {_PLACE}"),
+                required("type", one_of("approximate"), argument("Invalid {where}.")),
+                *members(", ".join(f"{name}: filled" for name in _PLACE.split())),
+            ),
+        ),
+    ),
+    "x_search": (
+        Known(f"type from_date to_date enable_image_understanding enable_video_understanding {' '.join(_HANDLES)}"),
+        *_lists(*_HANDLES),
+        optional("from_date", _IS_DATE, WRONG_TYPE),
+        optional("to_date", _IS_DATE, WRONG_TYPE),
+    ),
+    "code_interpreter": (),
+    "image_generation": (),
+}
+_MORE = ("code_interpreter", "image_generation")
+
+
+def _offered(tool: Any) -> str:
+    """What the model calls it."""
+    return str(tool.get("name", tool["type"]))
+
+
+def _no_twins(body: Any, _where: str, _seen: Checked) -> None:
+    names: set[str] = set()
+    for tool in body.get("tools") or ():
+        name = _offered(tool)
+        if name in names:
+            raise argument("Duplicate tool name: {value}").fill("tools", value=name)
+        names.add(name)
+
+
+def _missing(wanted: Any, seen: Checked) -> str | None:
+    """A choice of something that is not offered."""
+    kind, name = look(wanted, "type"), look(wanted, "name")
+    tools = seen.body["tools"]
+    return None if any(tool["type"] == kind and tool.get("name") == name for tool in tools) else ""
+
+
+_IS_TOOL: Table = (
+    required("", "object", WRONG_TYPE),
+    required("", _missing, argument("Invalid tool_choice: {value} is not among the tools.")),
+)
+
+_CHOICES: dict[str, Table] = {
+    "function": (Known("type name"), *_IS_TOOL),
+    "allowed_tools": (
+        Known("type mode tools"),
+        required("mode", one_of("auto", "required"), argument("Invalid {where}.")),
+        required("tools", "filled list", WRONG_TYPE),
+        Each("tools", _IS_TOOL),
+    ),
+}
+_NO_CHOICE = argument("Invalid tool_choice: {value}")
+_ALONE = argument("A {where} was set on the request but no tools were specified.")
+_WITHOUT_TOOLS = {
+    name: (lambda body, name=name: None if body.get("tools") or body.get(name) is None else name)
+    for name in ("tool_choice", "parallel_tool_calls")
+}
+
+TOOLS: Table = (
+    optional("tools", "list", WRONG_TYPE),
+    Each(
+        "tools",
+        (
+            required("", "object", WRONG_TYPE),
+            *by_type(_TOOLS, _UNSUPPORTED),
+            required("type", fits(lambda kind: kind not in _MORE), _NOT_HERE, when="few_tools"),
+        ),
+    ),
+    _no_twins,
+    *(required("", told(fault), _ALONE, at=name) for name, fault in _WITHOUT_TOOLS.items()),
+)
+
+CHOICE: Table = (
+    optional("tool_choice", fits(lambda choice: isinstance(choice, str | dict)), _NO_CHOICE),
+    Inside("tool_choice", (required("", one_of("auto", "none", "required"), _NO_CHOICE),), str),
+    Inside("tool_choice", by_type(_CHOICES, _NO_CHOICE), dict),
+)
+
 
 #: Everything else is refused: what came before, limits of the cache, users, stream options, stop words.
 TOP_LEVEL = (

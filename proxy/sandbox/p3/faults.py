@@ -1,19 +1,107 @@
-"""The faults that only this service's streams have: other frames, other forms of thoughts, calls and searches."""
+"""The faults that only this service's streams have: other frames, other forms of thoughts, calls, searches and
+citations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import cycle
+from collections.abc import Callable
+from itertools import cycle, zip_longest
 from typing import Any
 
 from proxy.core.sse import dump_json
+from proxy.sandbox.model.reply import Search
+from proxy.sandbox.model.web_index import find_pages
 from proxy.sandbox.p3.answer import GrokAnswer
-from proxy.sandbox.p3.search_faults import SEARCH_FAULTS, tool_thought
-from proxy.sandbox.play.actions import BARE, Action, Pause, Raw, Stall
-from proxy.sandbox.play.stream_faults import Fault, between, break_off, edited, insert, without
+from proxy.sandbox.play.actions import BARE, Action, Raw, silence
+from proxy.sandbox.play.stream_faults import Fault, between, break_off, edited, insert, stream_bytes, without
 from proxy.sandbox.wires.answer import Block, Event
 from proxy.sandbox.wires.responses.answer import ARGUMENTS_DELTA, TEXT_DELTA
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
+
+_ANNOTATION = "response.output_text.annotation.added"
+
+
+def tool_thought(answer: GrokAnswer) -> Block:
+    item_id = answer.writer.ids.new("tco")
+    return {"id": item_id, "type": "reasoning", "summary": [], "encrypted_content": answer.writer.encrypt(item_id, "")}
+
+
+def _searched(answer: GrokAnswer, count: int = 1, *, on_x: bool = False) -> list[Block]:
+    """The searches of the answer, put in front of its output until there are as many."""
+    pages = tuple(find_pages("sandbox"))
+    missing = count - len(answer.searched)
+    new = [answer.new_block(Search(f"sandbox {number}", pages, on_x)) for number in range(1, missing + 1)]
+    answer.blocks = [*new, *answer.blocks]
+    return answer.searched
+
+
+def _action(answer: GrokAnswer, action: dict[str, Any] | None, **members: Any) -> list[Action]:
+    """The searches are of this action, or say this of themselves."""
+    for search in _searched(answer):
+        if action is not None:
+            search["action"] = action
+        search.update(members)
+    return answer.stream()
+
+
+def _parallel_searches(answer: GrokAnswer, count: int = 3, on_x: bool = False) -> list[Action]:
+    """Searches that run at the same time, an empty thought in front of each."""
+    found = _searched(answer, count, on_x=on_x)
+    pairs = [(tool_thought(answer), search) for search in found]
+    answer.blocks = [*(one for pair in pairs for one in pair), *(one for one in answer.blocks if one not in found)]
+    together = range(2 * len(found))
+    turns = zip_longest(*(answer.events_of(place) for place in together))
+    rest = (answer.events_of(place) for place in range(len(together), len(answer.blocks)))
+    return [
+        *answer.beginning(),
+        *(event for turn in turns for event in turn if event is not None),
+        *(event for events in rest for event in events),
+        *answer.end(),
+    ]
+
+
+def _post_events(answer: GrokAnswer) -> list[Action]:
+    """Events of a search of posts that the vendor's client does not know."""
+    kinds = ("in_progress", "searching", "completed")
+    _searched(answer, on_x=True)
+    return insert(answer, "created", *({"type": f"response.x_search_call.{kind}", "item_id": "x"} for kind in kinds))
+
+
+def _citations(answer: GrokAnswer, where: str = "early") -> list[Action]:
+    """They come before the first word ("early"), when the text is closed ("late"), or in the item alone ("item")."""
+    cited = {
+        "type": "url_citation",
+        "url": "https://docs.example.org/a",
+        "title": "1",
+        "start_index": 0,
+        "end_index": 4,
+    }
+    for part in (part for block in answer.blocks for part in block.get("content", ())):
+        part["annotations"] = [cited]
+    actions = answer.stream()
+    told = [one for one in actions if isinstance(one, dict) and one["type"] == _ANNOTATION]
+    kept = without(actions, lambda event: event["type"] == _ANNOTATION)
+    place = next((at for at, one in enumerate(kept) if _is(one, _PLACES.get(where, ""))), None)
+    return kept if place is None else [*kept[:place], *told, *kept[place:]]
+
+
+#: Where citations may come -> the event that they come before.
+_PLACES = {"early": TEXT_DELTA, "late": "response.content_part.done"}
+
+
+def _is(action: Action, kind: str) -> bool:
+    return isinstance(action, dict) and action["type"] == kind
+
+
+SEARCH_FAULTS: dict[str, Fault] = {
+    "search": lambda answer, on_x=False: (_searched(answer, on_x=on_x), answer.stream())[1],
+    "open_page": lambda answer, url="https://docs.example.org/a": _action(answer, {"type": "open_page", "url": url}),
+    "queries": lambda answer: _action(answer, {"type": "search", "queries": ["one", "two"], "sources": []}),
+    "search_failed": lambda answer: _action(answer, None, status="failed"),
+    "parallel_searches": _parallel_searches,
+    "x_search_events": _post_events,
+    "citations": _citations,
+}
+
 
 _DONE = "response.output_item.done"
 _ARGUMENTS_DONE = "response.function_call_arguments.done"
@@ -27,10 +115,7 @@ Edit = Callable[[Event], object]
 
 def _raw(answer: GrokAnswer, change: Callable[[bytes], bytes]) -> list[Action]:
     """The stream and its tail in one write, its bytes changed."""
-    sent = [answer.encode([one]) if isinstance(one, dict) else one for one in answer.finished(answer.stream())]
-    return [
-        Raw(change(b"".join(one.data if isinstance(one, Raw) else one for one in sent if isinstance(one, bytes | Raw))))
-    ]
+    return [Raw(change(stream_bytes(answer)))]
 
 
 def _data_only(answer: GrokAnswer) -> list[Action]:
@@ -55,18 +140,13 @@ def _silent_frames(answer: GrokAnswer, blank: bool = False) -> list[Action]:
 def _held_open(answer: GrokAnswer, seconds: float | None = None, done: bool = True) -> list[Action]:
     """Behind the end the connection stays open; None: for ever."""
     tail: tuple[Action, ...] = (Raw(answer.tail),) if done else ()
-    return [*answer.stream(), *tail, Stall() if seconds is None else Pause(seconds)]
+    return [*answer.stream(), *tail, silence(seconds)]
 
 
 def _minimal(answer: GrokAnswer) -> list[Action]:
     """Deltas of text and the end, which says nothing of them."""
     kept = [one for one in answer.stream() if isinstance(one, dict) and one["type"] == TEXT_DELTA]
     return [*kept, answer.terminal("completed", output=[])]
-
-
-def _terminal_only(answer: GrokAnswer) -> list[Action]:
-    """All that there is stands in the last event."""
-    return [answer.terminal("completed")]
 
 
 def _thoughts_as_text(answer: GrokAnswer) -> list[Action]:
@@ -188,11 +268,6 @@ def _failed_later(answer: GrokAnswer, code: str, after: str, **members: Any) -> 
     return break_off(answer, after, {**event, **{name: value for name, value in members.items() if value is not None}})
 
 
-def _without_numbers(actions: Iterable[Action]) -> list[Action]:
-    """The events as raw frames, so that nobody numbers them."""
-    return [Raw(BARE.encode([one])) if isinstance(one, dict) else one for one in actions]
-
-
 GROK_FAULTS: dict[str, Fault] = {
     **RESPONSES_FAULTS,
     "data_only": _data_only,
@@ -204,9 +279,11 @@ GROK_FAULTS: dict[str, Fault] = {
     "no_done": lambda answer: _held_open(answer, 0.0, done=False),
     "held_open": _held_open,
     "done_instead": lambda answer: [*answer.stream()[:-1], Raw(b"data: [DONE]\n\n")],
-    "no_numbers": lambda answer: _without_numbers(answer.stream()),
+    # raw frames are not numbered
+    "no_numbers": lambda answer: [Raw(BARE.encode([one])) if isinstance(one, dict) else one for one in answer.stream()],
     "minimal": _minimal,
-    "terminal_only": _terminal_only,
+    # all that there is stands in the last event
+    "terminal_only": lambda answer: [answer.terminal("completed")],
     "thoughts_as_text": _thoughts_as_text,
     "thoughts_only": _thoughts_only,
     "empty_thoughts": _empty_thoughts,

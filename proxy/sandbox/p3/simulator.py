@@ -1,16 +1,122 @@
-"""The entry of the simulated P3: its routes, its wire and its faults."""
+"""The entry of the simulated P3: its routes, its wire and its faults, and what it tells of the account."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from aiohttp import web
 
-from proxy.sandbox.p3.account import serve_billing, serve_key, serve_models, serve_settings, serve_user
-from proxy.sandbox.p3.options import P3Options
-from proxy.sandbox.p3.responses import RESPONSES, prepare_responses
-from proxy.sandbox.p3.state import API_PATH, P3
-from proxy.sandbox.upstream import Simulator
+from proxy.sandbox.p3.answer import DONE, GrokAnswer, GrokWriter
+from proxy.sandbox.p3.catalog import listed_models
+from proxy.sandbox.p3.checks import check_body
+from proxy.sandbox.p3.faults import GROK_FAULTS
+from proxy.sandbox.p3.refusals import (
+    CONVERSATION,
+    HTTP_FAULTS,
+    argument,
+    check_bearer,
+    check_caller,
+    check_format,
+    check_kind,
+    error_only,
+    reworded,
+)
+from proxy.sandbox.p3.state import API_PATH, P3, P3Options
+from proxy.sandbox.play.script import Place
+from proxy.sandbox.upstream import Prepared, ServedWire, Simulator
+from proxy.sandbox.wires.refusal import Refused
+from proxy.sandbox.wires.responses.read import Form, write_answer
+
+RESPONSES = ServedWire(Place("p3", "responses"), HTTP_FAULTS, GROK_FAULTS)
+
+_FORM = Form(GrokWriter, GrokAnswer, always_shown=True)
+
+
+def prepare_responses(p3: P3, request: web.Request, body: Any) -> Prepared:
+    check_caller(request.headers, p3.tokens, p3.options)
+    check_format(request.headers)
+    if not isinstance(body, dict):
+        raise error_only(400, "Failed to parse the request body as JSON: expected an object")
+    try:
+        rules = check_body(body, p3.options.user_id)
+    except Refused as refused:
+        raise reworded(refused) from None
+    conversation = request.headers.get(CONVERSATION)
+    answer = write_answer(p3, body, rules.reader, _FORM, cache_key=conversation)
+    options, model = p3.options, rules.model
+    answer.tail, answer.linger_s = DONE if options.done else b"", options.linger_s
+    limit = options.context_limit or model.context
+    instead: tuple[str, Mapping[str, Any]] | None = None
+    if answer.input_tokens > limit:
+        instead = ("context_http", {"limit": limit, "tokens": answer.input_tokens})
+    headers = {"x-grok-context-window": str(model.context), "x-grok-max-completion-tokens": str(model.most_output)}
+    return Prepared(RESPONSES, answer, headers, instead)
+
+
+_DAY_S = 86_400
+
+
+async def serve_models(p3: P3, request: web.Request) -> web.Response:
+    """The list of models, for which a bearer of whatever kind is enough."""
+    check_bearer(request.headers, p3.tokens)
+    return _answer(p3, listed_models(int(p3.clock())))
+
+
+async def serve_key(p3: P3, request: web.Request) -> web.Response:
+    """What the bearer is; the vendor's client asks when it was given a key instead of a login."""
+    check_bearer(request.headers, p3.tokens)
+    return _answer(p3, {"name": "sandbox", "user_id": p3.options.user_id, "api_key_blocked": False, "acls": ["*"]})
+
+
+async def serve_user(p3: P3, request: web.Request) -> web.Response:
+    _check_login(p3, request)
+    options = p3.options
+    return _answer(p3, {"userId": options.user_id, "email": options.email, "firstName": "Sandbox", "lastName": ""})
+
+
+async def serve_settings(p3: P3, request: web.Request) -> web.Response:
+    """Switches of the vendor's client, none of which is set, and the plan that it shows."""
+    _check_login(p3, request)
+    gate = p3.options.gate
+    if gate:
+        return _answer(p3, {"allow_access": False, "gate_message": gate, "gate_label": "Subscribe"})
+    return _answer(p3, {"subscription_tier_display": "SuperGrok", "allow_access": True})
+
+
+async def serve_billing(p3: P3, request: web.Request) -> web.Response:
+    _check_login(p3, request)
+    if request.query.get("format") != "credits":
+        raise argument("Invalid format.").fill("format")
+    now = p3.clock()
+    week = {"start": _moment(now - 2 * _DAY_S), "end": _moment(now + 5 * _DAY_S)}
+    month = {"billingPeriodStart": _moment(now - 20 * _DAY_S), "billingPeriodEnd": _moment(now + 10 * _DAY_S)}
+    cents = {"monthlyLimit": 2_000, "used": 250, "onDemandCap": 5_000, "onDemandUsed": 1_234, "prepaidBalance": 777}
+    config: dict[str, Any] = {
+        "creditUsagePercent": 12.5,
+        "currentPeriod": {"type": "USAGE_PERIOD_TYPE_WEEKLY", **week},
+        **{name: {"val": amount} for name, amount in cents.items()},
+        "isUnifiedBillingUser": True,
+        **month,
+        "history": [],
+    }
+    return _answer(p3, {"config": config, "on_demand_enabled": True})
+
+
+def _check_login(p3: P3, request: web.Request) -> None:
+    check_bearer(request.headers, p3.tokens)
+    check_kind(request.headers)
+
+
+def _answer(p3: P3, body: dict[str, Any]) -> web.Response:
+    return web.json_response(body, headers=p3.trace_headers())
+
+
+def _moment(epoch_s: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch_s))
+
 
 #: Path below the base -> what answers there.
 _ACCOUNT = {

@@ -1,18 +1,36 @@
-"""The state of the simulated P3: what its routes share, and what tests may look at and change."""
+"""The simulated P3 account: how it behaves, what its routes share, and what tests may look at and change."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from proxy.sandbox.oauth.account import AccountUpstream
-from proxy.sandbox.p3.catalog import MODELS, reader_of
-from proxy.sandbox.p3.issuer import GrokIssuer
-from proxy.sandbox.p3.options import P3Options
-from proxy.sandbox.p3.reasoning import encrypt_for
-from proxy.sandbox.p3.tokens import GrokTokens
+from proxy.sandbox.oauth.codes import DeviceOptions
+from proxy.sandbox.oauth.issuer import AccountUpstream
+from proxy.sandbox.p3.catalog import MODELS, encrypt_for, reader_of
+from proxy.sandbox.p3.issuer import GrokIssuer, GrokTokens
 from proxy.sandbox.play.script import Tables
 from proxy.sandbox.upstream import Host
+
+
+@dataclass(slots=True)
+class P3Options(DeviceOptions):
+    """How the account behaves. All may be changed while it runs.
+
+    `oldest_version` of the client is served, older ones get a 426. `done` says whether `[DONE]` comes after the end of
+    an answer, `linger_s` how long the connection stays open then. `gate` is why the account is not served: it signs in,
+    and the settings and every refusal say so.
+    """
+
+    user_id: str = "user-sandbox"
+    email: str = "sandbox@example.com"
+    access_lifetime_s: int = 21_600
+    device_lifetime_s: int = 1_800
+    oldest_version: str = "0.1.202"
+    done: bool = True
+    linger_s: float = 0.02
+    context_limit: int = 0
+    gate: str = ""
+
 
 API_PATH = "/v1"
 
@@ -38,6 +56,3 @@ class P3(AccountUpstream):
     def settings(self) -> dict[str, str]:
         origin = self.host.origin
         return {"PROXY_P3_BASE_URL": f"{origin}{API_PATH}", "PROXY_P3_ISSUER": origin}
-
-    def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        return self.tokens.issue(lifetime_s), {}

@@ -1,18 +1,20 @@
-"""The inference routes of P4, one a wire: the checks, and the model's normal answer, with the cost behind its end."""
+"""The entry of the simulated P4: its routes, its wires and their faults, and the way of a request for an answer."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
 from proxy.core.sse import encode_events
 from proxy.sandbox.model.reply import reply
-from proxy.sandbox.p4.catalog import MODELS, chat_rules, thinks
-from proxy.sandbox.p4.failures import HTTP_FAULTS
+from proxy.sandbox.p4.catalog import MODELS, chat_rules, listed_models, thinks
 from proxy.sandbox.p4.gateway import (
     CLIENT_HEADERS,
+    HTTP_FAULTS,
     SESSION,
     check_account,
     check_chat_tidiness,
@@ -23,25 +25,23 @@ from proxy.sandbox.p4.gateway import (
     checked_model,
     provider_error,
 )
-from proxy.sandbox.p4.state import P4
+from proxy.sandbox.p4.state import API_PATH, P4, P4Options
 from proxy.sandbox.play.actions import Action
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS, Fault
-from proxy.sandbox.upstream import Prepared, ServedWire
+from proxy.sandbox.upstream import Prepared, ServedWire, Simulator, receive
 from proxy.sandbox.wires.answer import Answer
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
-from proxy.sandbox.wires.chat.read import read_chat
-from proxy.sandbox.wires.chat.write import write_chat
+from proxy.sandbox.wires.chat.read import read_chat, write_chat
 from proxy.sandbox.wires.encrypted_content import is_from_account
-from proxy.sandbox.wires.messages.answer import MessagesAnswer
+from proxy.sandbox.wires.messages.answer import MessagesAnswer, prompt_parts, prompt_tokens, read_messages
 from proxy.sandbox.wires.messages.checks import check_messages
 from proxy.sandbox.wires.messages.faults import MESSAGES_FAULTS
-from proxy.sandbox.wires.messages.read import prompt_parts, prompt_tokens, read_messages
 from proxy.sandbox.wires.refusal import Refused
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
-from proxy.sandbox.wires.responses.write import PLAIN, write_answer
+from proxy.sandbox.wires.responses.read import PLAIN, write_answer
 
 #: Path below the base -> the wire that is spoken there.
 PATHS = {"chat/completions": "chat", "messages": "messages", "responses": "responses"}
@@ -143,3 +143,40 @@ _ANSWERS: dict[str, Callable[[P4, str, dict[str, Any], str], Answer]] = {
     "messages": _messages,
     "responses": _responses,
 }
+
+
+#: Window of the subscription -> its length in seconds.
+WINDOWS = {"rolling": 5 * 3600, "weekly": 7 * 86_400, "monthly": 30 * 86_400}
+
+
+async def _serve_models(p4: P4, _request: web.Request) -> web.Response:
+    return web.json_response(listed_models(p4.clock()))
+
+
+async def _serve_usage(p4: P4, request: web.Request) -> web.Response:
+    p4.usage_requests.append(await receive(request))
+    check_key(request.headers, "usage", p4.options.api_key)
+    check_account("", p4.options)
+    usage = {
+        name: {
+            "status": "rate-limited" if percent >= 100 else "ok",
+            "percent": percent,
+            "resetsAt": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(p4.clock() + WINDOWS[name])),
+        }
+        for name, percent in p4.options.usage.items()
+    }
+    return web.json_response({"workspaceID": "wrk_sandbox", "userID": "usr_sandbox", "usage": usage})
+
+
+def _routes(p4: P4) -> list[web.RouteDef]:
+    return [
+        *(
+            web.post(f"{API_PATH}/{path}", partial(p4.serve, partial(prepare_answer, p4, wire)))
+            for path, wire in PATHS.items()
+        ),
+        web.get(f"{API_PATH}/usage", partial(_serve_usage, p4)),
+        web.get(f"{API_PATH}/models", partial(_serve_models, p4)),
+    ]
+
+
+P4_SIMULATOR = Simulator("p4", P4, P4Options, (*STREAMS.values(), *WHOLES.values()), _routes)

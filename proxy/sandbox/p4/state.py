@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proxy.sandbox.play.script import Tables
-from proxy.sandbox.recorder import KEPT_REQUESTS, Received
-from proxy.sandbox.upstream import Host, Options, Upstream
+from proxy.sandbox.upstream import KEPT_REQUESTS, Host, Options, Received, Upstream
 from proxy.sandbox.wires.encrypted_content import encrypt
 
 API_PATH = "/zen/go/v1"

@@ -1,23 +1,24 @@
-"""The normal answer of a run, made while it goes on: what the model says depends on what the client did."""
+"""The normal answer of a run, made while it goes on: what the model says depends on what the client did. At the end,
+the places in it where something else may happen.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from proxy.core.sse import dump_json
-from proxy.sandbox.ids import Ids
 from proxy.sandbox.model.pieces import ARGUMENT_PIECE, pieces, tokens_of, words
-from proxy.sandbox.model.reply import Ask, Call, Called, Part, Returned, Say, Search, Think, reply
+from proxy.sandbox.model.reply import Ask, Call, Called, Part, Returned, Say, Search, Think, Tool, reply
 from proxy.sandbox.p5.events import ENVELOPES
 from proxy.sandbox.p5.ledger import BLOB, EXEC, QUERY
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.p5.prompt import NATIVE
 from proxy.sandbox.p5.runs import Run
 from proxy.sandbox.play.actions import Action, Framing, Until
-from proxy.sandbox.wires.answer import Playable
+from proxy.sandbox.wires.answer import SOME_THOUGHT, Ids, Playable
 from proxy.sandbox.wires.connect.protobuf import Message
 
 PLAN_MODE = 3
@@ -215,3 +216,85 @@ class AgentAnswer(Playable):
         """The counters are those of the whole account of a run, far above what a request has."""
         counters = {"input_tokens": self.input_tokens * 100, "output_tokens": self.output_tokens}
         return {"type": "turn_ended", **counters, "cache_read_tokens": self.input_tokens * 90, "cache_write_tokens": 0}
+
+
+AgentFault = Callable[..., Iterable[Action]]
+
+#: What a fault has called when it needs a call.
+SOME_CALL = Call(Tool("Bash"), {"command": "echo 0"})
+
+_KINDS = {"step_started": "created", "thinking_delta": "thinking", "text_delta": "text"}
+
+
+def kind_of(action: Action) -> str | None:
+    """Which of the places an action is."""
+    if not isinstance(action, dict):
+        return None
+    if action["type"] == "exec":
+        return None if action.get("kind") == "context" else "call"
+    return _KINDS.get(action["type"])
+
+
+def is_event(action: Action, *types: str) -> bool:
+    return isinstance(action, dict) and action["type"] in types
+
+
+def prepared(answer: AgentAnswer, after: str) -> AgentAnswer:
+    """The answer with a call or a thought when something is to happen there."""
+    if after == "thinking":
+        answer.first.insert(0, SOME_THOUGHT)
+    elif after == "call" and not any(isinstance(part, Call) for part in reply(answer.ask)):
+        answer.first.append(SOME_CALL)
+    return answer
+
+
+def insert(answer: AgentAnswer, after: str, *actions: Action) -> Iterator[Action]:
+    """The normal answer with these actions inside, at the latest before it ends."""
+    left: list[Action] | None = list(actions)
+    if after == "nothing" and left is not None:
+        yield from left
+        left = None
+    for one in prepared(answer, after).stream():
+        if left is not None and is_event(one, "turn_ended"):
+            yield from left
+            left = None
+        yield one
+        if left is not None and kind_of(one) == after:
+            yield from left
+            left = None
+
+
+def break_off(answer: AgentAnswer, after: str, *actions: Action) -> Iterator[Action]:
+    """The beginning of the normal answer, then these actions and nothing else."""
+    if after != "nothing":
+        for one in prepared(answer, after).stream():
+            if is_event(one, "turn_ended"):
+                break
+            yield one
+            if kind_of(one) == after:
+                break
+    yield from actions
+
+
+def without(answer: AgentAnswer, *types: str) -> Iterator[Action]:
+    """The normal answer without the events of these types."""
+    return (one for one in answer.stream() if not is_event(one, *types))
+
+
+def replaced(actions: Iterable[Action], kind: str, change: Callable[[dict[str, Any]], Action]) -> Iterator[Action]:
+    """The actions with what becomes of each event of that type."""
+    return (change(one) if isinstance(one, dict) and is_event(one, kind) else one for one in actions)
+
+
+def edited(answer: AgentAnswer, **members: Any) -> Iterator[Action]:
+    """The normal answer, each event with these members as well."""
+    return ({**one, **members} if isinstance(one, dict) else one for one in answer.stream())
+
+
+def at_work(answer: AgentAnswer, *begin: Iterable[Action]) -> Iterator[Action]:
+    """The normal answer with these actions before what the model says; they are made when their turn comes."""
+    for one in answer.stream():
+        yield one
+        if kind_of(one) == "created":
+            for actions in begin:
+                yield from actions

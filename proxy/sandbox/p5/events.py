@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from proxy.sandbox.p5.execs import EXECS
-from proxy.sandbox.p5.queries import QUERIES
+from proxy.sandbox.p5.execs import EXECS, QUERIES
 from proxy.sandbox.play.actions import Framing
 from proxy.sandbox.wires.connect.envelopes import end_of_stream, envelope
 from proxy.sandbox.wires.connect.protobuf import write

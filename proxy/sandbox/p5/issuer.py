@@ -1,6 +1,6 @@
-"""The simulated sign-in service of P5: the page that a browser opens, the question whether it was confirmed, renewal.
+"""The simulated sign-in service of P5, and its tokens: the page that a browser opens, the polls, renewal.
 
-Nobody is asked: whoever opens the page has confirmed it.
+Nobody is asked: opening the page confirms it. Access tokens name their own end; refresh tokens are good once.
 """
 
 from __future__ import annotations
@@ -11,12 +11,57 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.sandbox.oauth.codes import challenge_of
-from proxy.sandbox.oauth.endpoint import MAX_PENDING, TokenEndpoint, json_fields, sign_in_page
-from proxy.sandbox.oauth.tokens import remember
+from proxy.sandbox.oauth.codes import MAX_PENDING, challenge_of
+from proxy.sandbox.oauth.issuer import TokenEndpoint, json_fields, sign_in_page
+from proxy.sandbox.oauth.tokens import MAX_TOKENS, Tokens, remember
 from proxy.sandbox.p5.options import P5Options
-from proxy.sandbox.p5.tokens import CursorTokens, unauthenticated
+from proxy.sandbox.upstream import Host
 from proxy.sandbox.wires.refusal import Refused, plain_reply
+
+ISSUER, AUDIENCE = "https://authentication.cursor.sh", "https://cursor.com"
+
+
+def unauthenticated(message: str) -> Refused:
+    """The service's own form of a 401."""
+    return Refused(401, {"code": "unauthenticated", "message": message})
+
+
+class CursorTokens(Tokens):
+    """The tokens of one user."""
+
+    used = "used before"
+
+    def __init__(self, options: P5Options, host: Host) -> None:
+        super().__init__(options.access_lifetime_s, host)
+        self._options = options
+
+    def _claims(self, lifetime_s: int | None) -> dict[str, Any]:
+        user, email = self._options.user_id, self._options.email
+        who = {"iss": ISSUER, "aud": AUDIENCE, "type": "session", "sub": user, "email": email}
+        return {**who, **self.times(self._options.access_lifetime_s if lifetime_s is None else lifetime_s)}
+
+    def issue(self, lifetime_s: int | None = None, holder: str = "") -> dict[str, Any]:
+        """`{"accessToken","refreshToken","authId"}`, both tokens good from now on."""
+        pair = self.new_pair(self._claims(lifetime_s))
+        return {
+            "accessToken": pair["access_token"],
+            "refreshToken": pair["refresh_token"],
+            "authId": self._options.user_id,
+        }
+
+    def refused(self, state: str) -> Refused:
+        return unauthenticated(f"The refresh token is not valid: {state}.")
+
+    def stored(self, issued: Mapping[str, Any], lifetime_s: int | None, expires_ms: int | None) -> dict[str, Any]:
+        """`{"accessToken","refreshToken"}`. With `expires_ms` the token says that end, and ends as it would have."""
+        access = issued["accessToken"]
+        if expires_ms is not None:
+            claims = {**self._claims(lifetime_s), "exp": expires_ms // 1000}
+            told: str = self.new_pair(claims)["access_token"]
+            remember(self._access, told, self._access[access], MAX_TOKENS)
+            access = told
+        return {"accessToken": access, "refreshToken": issued["refreshToken"]}
+
 
 #: Parameters of the page that are always the same.
 _FIXED = {"mode": "login", "redirectTarget": "cli"}

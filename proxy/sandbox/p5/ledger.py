@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from proxy.sandbox.p5 import execs, queries
+from proxy.sandbox.p5 import execs
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
 
@@ -63,7 +63,7 @@ class Asked:
     @property
     def verdict(self) -> str:
         """How a query was answered."""
-        return queries.verdict(self.number, self.answers[-1]) if self.answers else "nothing"
+        return execs.verdict(self.number, self.answers[-1]) if self.answers else "nothing"
 
 
 class Ledger:
@@ -177,17 +177,17 @@ class Ledger:
 
     def kv_answer(self, message: Message) -> None:
         """A `kv_client_message`."""
-        found = self._expected(BLOB, message.number(1))
-        if found is not None:
-            if [number for number in message.fields if number != 1] != [found.number]:
-                self._blame(f"{found.name} of kind {found.number} was answered with {list(message.fields)}")
-            self._answered(found, message)
+        self._plain_answer(BLOB, message)
 
     def query_answer(self, message: Message) -> None:
-        """An `interaction_response`."""
-        found = self._expected(QUERY, message.number(1))
+        """An `interaction_response`, perhaps without an arm."""
+        self._plain_answer(QUERY, message, [])
+
+    def _plain_answer(self, family: str, message: Message, *others: list[int]) -> None:
+        """An answer with the arm of its request, or with these `others`."""
+        found = self._expected(family, message.number(1))
         if found is not None:
-            if [number for number in message.fields if number != 1] not in ([found.number], []):
+            if [number for number in message.fields if number != 1] not in ([found.number], *others):
                 self._blame(f"{found.name} of kind {found.number} was answered with {list(message.fields)}")
             self._answered(found, message)
 

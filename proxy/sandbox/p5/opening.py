@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.sandbox.p5.failures import debug
-from proxy.sandbox.wires.connect.errors import Failed
+from proxy.sandbox.wires.connect.envelopes import Failed
 from proxy.sandbox.wires.connect.protobuf import Message
 
 #: Where the user's message stands in the run request.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from proxy.sandbox.p5.ledger import GRACE_S, Ledger
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.play.actions import Action, Pace, Reply
-from proxy.sandbox.recorder import Received
+from proxy.sandbox.upstream import Received
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
 
 #: Appends that wait for an earlier one: what the vendor's client has under way at most.

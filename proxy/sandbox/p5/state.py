@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
-from proxy.sandbox.oauth.account import AccountUpstream
-from proxy.sandbox.p5.issuer import CursorIssuer
+from proxy.sandbox.oauth.issuer import AccountUpstream
+from proxy.sandbox.p5.issuer import CursorIssuer, CursorTokens
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.p5.runs import Run
-from proxy.sandbox.p5.tokens import CursorTokens
 from proxy.sandbox.play.script import Tables
-from proxy.sandbox.recorder import KEPT_REQUESTS, Received
-from proxy.sandbox.upstream import Host
+from proxy.sandbox.upstream import KEPT_REQUESTS, Host, Received
 
 #: Violations beyond these are not kept: one is enough to fail a test.
 MAX_VIOLATIONS = 100
@@ -83,6 +80,3 @@ class P5(AccountUpstream):
     def settings(self) -> dict[str, str]:
         origin = self.host.origin
         return {"PROXY_P5_BASE_URL": origin, "PROXY_P5_WEBSITE_URL": origin}
-
-    def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        return self.tokens.issue(lifetime_s), {}

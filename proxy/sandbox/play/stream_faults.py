@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import zip_longest
 
 from proxy.core.sse import dump_json
-from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Stall
+from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, silence
 from proxy.sandbox.wires.answer import Answer, Event
 
 #: More than a reader of frames should take in one piece.
@@ -101,11 +101,6 @@ def huge_frame(answer: Answer, after: str = "text", size: int = HUGE_BYTES) -> l
     return insert(answer, after, Raw(answer.encode([answer.text_event("x" * size)])))
 
 
-def _silence(answer: Answer, after: str, seconds: float | None) -> list[Action]:
-    """`seconds` None: for ever."""
-    return insert(answer, after, Stall() if seconds is None else Pause(seconds))
-
-
 def _comments_only(answer: Answer, count: int = 5, every_s: float = 0.05) -> list[Action]:
     """For a while nothing but comments."""
     pulse: list[Action] = [Pause(every_s), Raw(b": keepalive\n\n")]
@@ -130,7 +125,7 @@ def _end_without_terminal(answer: Answer) -> list[Action]:
     return actions[: next(place for place, action in enumerate(actions) if answer.is_terminal(action))]
 
 
-def _stream_bytes(answer: Answer) -> bytes:
+def stream_bytes(answer: Answer) -> bytes:
     """The normal answer and its tail as the bytes that go over the wire."""
     sent = (answer.encode([one]) if isinstance(one, dict) else one for one in answer.finished(answer.stream()))
     return b"".join(one.data if isinstance(one, Raw) else one for one in sent if isinstance(one, bytes | Raw))
@@ -167,10 +162,10 @@ STREAM_FAULTS: dict[str, Fault] = {
     "malformed_json": _malformed_json,
     "invalid_utf8": _invalid_utf8,
     "huge_frame": huge_frame,
-    "silence_before_head": lambda answer, seconds=5.0: _silence(answer, "nothing", seconds),
-    "silence_after_created": lambda answer, seconds=5.0: _silence(answer, "created", seconds),
-    "silence_mid_text": lambda answer, seconds=5.0: _silence(answer, "text", seconds),
-    "silence_mid_arguments": lambda answer, seconds=5.0: _silence(answer, "call", seconds),
+    "silence_before_head": lambda answer, seconds=5.0: insert(answer, "nothing", silence(seconds)),
+    "silence_after_created": lambda answer, seconds=5.0: insert(answer, "created", silence(seconds)),
+    "silence_mid_text": lambda answer, seconds=5.0: insert(answer, "text", silence(seconds)),
+    "silence_mid_arguments": lambda answer, seconds=5.0: insert(answer, "call", silence(seconds)),
     "keepalives": lambda answer: between(answer, lambda _: answer.keepalive()),
     "unknown_events": lambda answer: between(answer, answer.strange_event),
     "comments": lambda answer: between(answer, lambda _: Raw(b": keepalive\n\n")),
@@ -180,8 +175,8 @@ STREAM_FAULTS: dict[str, Fault] = {
     "done_sentinel": lambda answer: [*answer.stream(), Raw(b"data: [DONE]\n\n")],
     # a success without output, or with a message that has no text
     "empty": lambda answer, message=False: _cleared(answer, message).stream(),
-    "tiny_writes": lambda answer, size=1: pieces_of(_stream_bytes(answer), size),
-    "crlf": lambda answer: [Raw(_stream_bytes(answer).replace(b"\n", b"\r\n"))],
+    "tiny_writes": lambda answer, size=1: pieces_of(stream_bytes(answer), size),
+    "crlf": lambda answer: [Raw(stream_bytes(answer).replace(b"\n", b"\r\n"))],
     "fixed_call_ids": lambda answer, prefix="call_": _with_fixed_ids(answer, prefix).stream(),
     # in one piece of JSON: a gateway that knows no streams
     "json_answer": lambda answer: [Raw(_whole_bytes(answer))],
@@ -211,10 +206,6 @@ def _half(answer: Answer, *actions: Action) -> list[Action]:
     return [Raw(data[: len(data) // 2]), *actions]
 
 
-def _whole_silence(answer: Answer, seconds: float | None = 5.0) -> list[Action]:
-    return [Stall() if seconds is None else Pause(seconds), Raw(_whole_bytes(answer))]
-
-
 #: What of that an answer without a stream can have.
 WHOLE_FAULTS: dict[str, Fault] = {
     "cut_before_output": lambda answer, reset=False: [Raw(_whole_bytes(answer)[:1]), Cut(reset)],
@@ -222,7 +213,7 @@ WHOLE_FAULTS: dict[str, Fault] = {
     "malformed_json": lambda answer: _half(answer),
     "invalid_utf8": lambda answer: [Raw(_whole_bytes(answer)[:-1] + b',"x":"\xff\xfe"}')],
     "huge_frame": lambda answer, size=HUGE_BYTES: [Raw(_whole_bytes(answer, padding="x" * size))],
-    "silence_before_head": _whole_silence,
+    "silence_before_head": lambda answer, seconds=5.0: [silence(seconds), Raw(_whole_bytes(answer))],
     "empty": lambda answer, message=False: [Raw(_whole_bytes(_cleared(answer, message)))],
     "fixed_call_ids": lambda answer, prefix="call_": [Raw(_whole_bytes(_with_fixed_ids(answer, prefix)))],
 }

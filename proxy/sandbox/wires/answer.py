@@ -1,7 +1,9 @@
-"""One answer in the making, on whatever wire: what the faults that every wire knows need of it."""
+"""One answer in the making, on whatever wire: its ids, and what the faults that every wire knows need of it."""
 
 from __future__ import annotations
 
+import itertools
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +12,18 @@ from typing import Any, ClassVar
 from proxy.core.sse import dump_json
 from proxy.sandbox.model.reply import Ask, Call, Part, Say, Think, Tool
 from proxy.sandbox.play.actions import Action, Framing, Pause, Raw
+
+
+class Ids:
+    """Ids that look like a vendor's and never repeat, also after a restart."""
+
+    def __init__(self) -> None:
+        self._run = secrets.token_hex(6)
+        self._numbers = itertools.count(1)
+
+    def new(self, prefix: str) -> str:
+        return f"{prefix}_{self._run}{next(self._numbers):012x}"
+
 
 Event = dict[str, Any]
 Block = dict[str, Any]

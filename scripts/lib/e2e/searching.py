@@ -21,7 +21,7 @@ from proxy.loading import SETTINGS
 from proxy.observe.capture.layout import DIRECTORY_MODE, FILE_MODE, METADATA, RECEIVED, SUMMARY, TRAFFIC
 from proxy.observe.capture.reading.folder import CaptureFolder, captures_in
 from proxy.sandbox import Sandbox
-from proxy.sandbox.oauth.account import AccountUpstream
+from proxy.sandbox.oauth.issuer import AccountUpstream
 
 #: How much of a secret is looked for, from its middle: tokens begin alike.
 _ENOUGH = 20

@@ -13,7 +13,7 @@ from proxy.cli.captures.restoring import STAND_IN, Restorer, restored_headers
 from proxy.cli.captures.samples import SIDE, sample
 from proxy.core.convert.responses.signatures import decode_signature, encode_signature
 from proxy.observe.capture.redaction import redacted, redacted_headers
-from proxy.sandbox.p3.images import size_of
+from proxy.sandbox.p3.input_checks import size_of
 
 PNG = "iVBORw0KGgo" + "A" * 200
 URL = f"data:image/png;base64,{PNG}"

@@ -20,7 +20,7 @@ from samples import rows, sampled
 
 from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
-from proxy.sandbox.wires.responses.failures import CONTEXT_MESSAGE
+from proxy.sandbox.wires.responses.answer import CONTEXT_MESSAGE
 from proxy.server.request.state import STATE
 
 

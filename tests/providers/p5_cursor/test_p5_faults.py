@@ -17,8 +17,7 @@ from samples import sampled, walk
 
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
-from proxy.sandbox.p5.execs import EXECS
-from proxy.sandbox.p5.queries import QUERIES
+from proxy.sandbox.p5.execs import EXECS, QUERIES
 
 
 @dataclass(frozen=True)

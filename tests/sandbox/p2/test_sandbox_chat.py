@@ -176,3 +176,29 @@ async def test_an_events_step_waits_for_a_stream(kimi: P2Client) -> None:
     kimi.sandbox.p2.script.extend([{"events": []}])
     assert (await kimi.ask(chat(**WHOLE))).json["choices"]
     assert (await kimi.ask(chat())).data == b""
+
+
+async def test_account_routes(kimi: P2Client) -> None:
+    async with kimi.session.get(f"{kimi.url}/models", headers=kimi.headers()) as response:
+        models = {model["id"]: model for model in (await response.json())["data"]}
+    assert set(models) == {"kimi-for-coding", "kimi-for-coding-highspeed", "k3", "k3-256k"}
+    assert models["k3"]["think_efforts"]["valid_efforts"] == ["low", "high", "max"]
+    assert (models["k3"]["supports_thinking_type"], models["k3-256k"]["supports_video_in"]) == ("only", False)
+    async with kimi.session.get(f"{kimi.url}/usages", headers=kimi.headers()) as response:
+        usages = await response.json()
+        assert response.headers["x-trace-id"]
+    assert usages["usage"]["used"] == "3" and usages["limits"][0]["window"]["duration"] == 300
+    for path, sent, words in (
+        ("search", {"text_query": "rust"}, "https://docs.example.org/rust"),
+        ("fetch", {"url": "https://e.example/a"}, "What stands at https://e.example/a"),
+    ):
+        async with kimi.session.post(f"{kimi.url}/{path}", headers=kimi.headers(), json=sent) as response:
+            assert response.status == 200 and words in await response.text()
+        async with kimi.session.post(f"{kimi.url}/{path}", headers=kimi.headers(), json={"query": "rust"}) as response:
+            assert response.status == 400
+        async with kimi.session.post(f"{kimi.url}/{path}", headers=kimi.device(), json=sent) as response:
+            assert response.status == 401
+    assert [seen.status for seen in kimi.sandbox.p2.service_requests] == [200, 400, 401] * 2
+    for path in ("models", "usages"):
+        async with kimi.session.get(f"{kimi.url}/{path}", headers=kimi.device()) as response:
+            assert response.status == 401

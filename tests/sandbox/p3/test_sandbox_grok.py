@@ -1,17 +1,24 @@
-"""What the simulated P3 answers: events as its vendor's client insists on them, searches, usage, the account."""
+"""What the simulated P3 answers: events as its vendor's client insists on them, searches, usage, the account; how large
+it finds a picture; and what is odd about each form of a stream.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from multidict import CIMultiDict
-from p1_sandbox_client import BASH, call, output, user
-from p3_sandbox_client import P3Client
-from p3_sandbox_client import grok as request
+from p1_sandbox_client import BASH, P3Client, call, output, user
+from p1_sandbox_client import grok as request
+from pictures import png
 from raw_client import Reply
 from samples import rows
+
+from proxy.sandbox.p3.input_checks import Size, image_fault, size_of
 
 WEB, POSTS = {"type": "web_search"}, {"type": "x_search"}
 SEARCH = user("Perform a web search for the query: rust")
@@ -255,11 +262,13 @@ async def test_the_list_of_models(grok: P3Client) -> None:
     ]
 
 
-@rows("path", ["/user", "/settings", "/billing?format=credits"])
-async def test_what_is_told_of_the_account_needs_a_login(grok: P3Client, path: str) -> None:
-    assert (await told(grok, path))[0] == 200
+@rows("path, member", [("/user", "userId"), ("/settings", "allow_access"), ("/billing?format=credits", "config")])
+async def test_what_is_told_of_the_account_needs_a_login(grok: P3Client, path: str, member: str) -> None:
+    status, body = await told(grok, path)
+    assert status == 200 and member in body
     assert (await told(grok, path, "x-xai-token-auth"))[0] == 401
     assert (await told(grok, path, "authorization"))[0] == 401
+    assert (await told(grok, "/billing"))[0] == 400, "in the form that is asked for only"
 
 
 async def test_a_key_may_ask_what_it_is(grok: P3Client) -> None:
@@ -270,3 +279,153 @@ async def test_a_key_may_ask_what_it_is(grok: P3Client) -> None:
 async def test_what_the_service_does_not_have(grok: P3Client, method: str, path: str, status: int) -> None:
     async with grok.session.request(method, grok.url + path, headers=grok.headers()) as response:
         assert response.status == status
+
+
+GIF = struct.pack("<HH", 40, 30)
+JPEG_APP = b"\xff\xe0\x00\x04ab"
+JPEG_FRAME = b"\xff\xc2\x00\x11\x08" + struct.pack(">HH", 30, 40)
+RIFF = b"RIFF\0\0\0\0WEBP"
+
+#: The first bytes of a picture -> its size.
+SIZES: list[tuple[bytes, Size | None]] = [
+    (base64.b64decode(png(40, 30)), (40, 30)),
+    (b"GIF87a" + GIF, (40, 30)),
+    (b"GIF89a" + GIF, (40, 30)),
+    (b"\xff\xd8" + JPEG_FRAME, (40, 30)),
+    (b"\xff\xd8" + JPEG_APP + b"\xff\x01" + JPEG_FRAME, (40, 30)),
+    (RIFF + b"VP8 " + b"\0" * 10 + struct.pack("<HH", 40, 30), (40, 30)),
+    (RIFF + b"VP8L" + b"\0" * 5 + struct.pack("<I", 39 | 29 << 14), (40, 30)),
+    (RIFF + b"VP8X" + b"\0" * 8 + b"\x27\0\0\x1d\0\0", (40, 30)),
+    (RIFF + b"WAVE", None),
+    (b"\xff\xd8" + JPEG_APP, None),
+    (b"\xff\xd8no jpeg", None),
+    (b"GIF89a", None),
+    (b"BM", None),
+    (b"", None),
+]
+
+
+@pytest.mark.parametrize(("data", "size"), SIZES)
+def test_sizes(data: bytes, size: Size | None) -> None:
+    assert size_of(data) == size
+    fault = image_fault(f"data:image/png;base64,{base64.b64encode(data).decode()}")
+    assert (fault is None) is (size is not None)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "seen"), [(8, 64, True), (8, 63, False), (7, 99, False), (23, 23, True), (22, 23, False)]
+)
+def test_the_smallest(width: int, height: int, seen: bool) -> None:
+    assert (image_fault(f"data:image/png;base64,{png(width, height)}") is None) is seen
+
+
+TEXT = "response.output_text.delta"
+ENDS = ("response.completed", "response.incomplete", "response.failed")
+
+Sees = Callable[[Reply], object]
+
+
+def kinds(reply: Reply) -> list[str]:
+    """Types of the finished items."""
+    return [item["type"] for item in reply.items]
+
+
+def first(reply: Reply, kind: str) -> int:
+    return reply.types.index(kind)
+
+
+def searches(reply: Reply) -> list[dict[str, Any]]:
+    return [item for item in reply.items if item["type"] in ("web_search_call", "custom_tool_call")]
+
+
+def order(*kinds: str) -> Sees:
+    """Whether the first events of these types come in this order."""
+    return lambda reply: (places := [first(reply, kind) for kind in kinds]) == sorted(places)
+
+
+def deltas(reply: Reply) -> list[dict[str, Any]]:
+    return reply.of("response.function_call_arguments.delta")
+
+
+ASKED = request(user("hello"), tools=[BASH])
+
+#: Fault, parameters -> what one sees of it.
+FORMS: list[tuple[str, dict[str, Any], Sees]] = [
+    ("data_only", {}, lambda reply: b"event:" not in reply.data and reply.types[-1] in ENDS),
+    ("mixed_ends", {}, lambda reply: b"\r\r" in reply.data and b"\r\n\r\n" in reply.data and b"}\n\n" in reply.data),
+    ("byte_order_mark", {}, lambda reply: reply.data.startswith(b"\xef\xbb\xbfevent: ")),
+    ("silent_frames", {}, lambda reply: b"\n\nid: 42\n\n" in reply.data and b"data:\n" not in reply.data),
+    ("silent_frames", {"blank": True}, lambda reply: b"\n\ndata:\n\n" in reply.data and b"\n\ndata\n\n" in reply.data),
+    ("unfinished_end", {}, lambda reply: reply.data.endswith(b"}") and b'"response.completed"' in reply.data),
+    ("no_done", {}, lambda reply: DONE not in reply.data and reply.types[-1] in ENDS),
+    ("held_open", {"seconds": 0.01}, lambda reply: reply.data.endswith(DONE)),
+    ("done_instead", {}, lambda reply: reply.data.endswith(DONE) and reply.types[-1] not in ENDS),
+    ("no_numbers", {}, lambda reply: b"sequence_number" not in reply.data and reply.types[-1] in ENDS),
+    ("minimal", {}, lambda reply: set(reply.types) == {TEXT, ENDS[0]} and reply.final["output"] == []),
+    ("terminal_only", {}, lambda reply: reply.types == ["response.completed"] and reply.final["output"]),
+    ("thoughts_as_text", {}, lambda reply: reply.of("response.reasoning_text.delta") and not reply.thought),
+    ("thoughts_only", {}, lambda reply: kinds(reply) == ["reasoning"]),
+    ("empty_thoughts", {}, lambda reply: [item["id"][:3] for item in reply.items] == ["tco", "msg"]),
+    (
+        "named_by_call",
+        {},
+        lambda reply: all("item_id" not in one and one["call_id"] == reply.ids[0] for one in deltas(reply)),
+    ),
+    ("arguments_at_once", {}, lambda reply: [one["delta"] for one in deltas(reply)] == [reply.items[-1]["arguments"]]),
+    ("call_not_done", {}, lambda reply: deltas(reply) and kinds(reply) == ["message"] and not reply.final["output"]),
+    (
+        "arguments_mismatch",
+        {},
+        lambda reply: reply.of("response.function_call_arguments.done")[0]["arguments"] != reply.items[-1]["arguments"],
+    ),
+    ("late_text_done", {}, order("response.function_call_arguments.delta", "response.output_text.done")),
+    ("search", {}, lambda reply: kinds(reply) == ["web_search_call", "message"]),
+    ("search", {"on_x": True}, lambda reply: kinds(reply) == ["custom_tool_call", "message"]),
+    ("open_page", {}, lambda reply: searches(reply)[0]["action"]["type"] == "open_page"),
+    ("queries", {}, lambda reply: searches(reply)[0]["action"]["queries"] == ["one", "two"]),
+    ("search_failed", {}, lambda reply: searches(reply)[0]["status"] == "failed"),
+    ("parallel_searches", {}, lambda reply: len(searches(reply)) == 3 and kinds(reply).count("reasoning") == 3),
+    ("parallel_searches", {"on_x": True, "count": 2}, lambda reply: len(searches(reply)) == 2),
+    ("x_search_events", {}, order("response.x_search_call.searching", "response.output_item.added")),
+    ("citations", {}, order("response.output_text.annotation.added", TEXT)),
+    ("citations", {"where": "late"}, order("response.output_text.done", "response.output_text.annotation.added")),
+    (
+        "citations",
+        {"where": "item"},
+        lambda reply: (
+            not reply.of("response.output_text.annotation.added")
+            and reply.items[-1]["content"][0]["annotations"][0]["type"] == "url_citation"
+        ),
+    ),
+    ("doom_loop", {}, lambda reply: reply.of("response.doom_loop_check")[0]["doom_loop_check"]["triggers"]),
+    ("untyped_error", {"code": "x"}, lambda reply: reply.events == [{"error": {"message": "boom", "code": "x"}}]),
+    (
+        "slow_down",
+        {"status": 429},
+        lambda reply: (reply.events[0]["retry_after"], reply.events[0]["status"]) == (2, 429),
+    ),
+]
+
+
+@rows("fault, params, sees", FORMS)
+async def test_forms_of_a_stream(grok: P3Client, fault: str, params: dict[str, Any], sees: Sees) -> None:
+    grok.sandbox.p3.script.replace([{"fault": fault, **params}])
+    reply = await grok.ask(ASKED)
+    assert reply.status == 200 and reply.broken is None
+    assert sees(reply), reply.data[-2_000:]
+
+
+async def test_searches_at_the_same_time_are_told_by_turns(grok: P3Client) -> None:
+    grok.sandbox.p3.script.replace([{"fault": "parallel_searches"}])
+    reply = await grok.ask(ASKED)
+    begun = [event["output_index"] for event in reply.of("response.output_item.added")]
+    done = [event["output_index"] for event in reply.of("response.output_item.done")]
+    assert begun[:6] == list(range(6)) and first(reply, "response.output_item.done") > 5
+    assert sorted(done) == list(range(7)) and reply.final["output"][0]["id"].startswith("tco")
+
+
+@rows("fault", ["server_error", "rate_limit", "overloaded", "error_body", "usage_limit"])
+async def test_whether_to_try_again_may_be_told(grok: P3Client, fault: str) -> None:
+    for retry, header in ((None, None), (False, "false"), (True, "true")):
+        grok.sandbox.p3.script.replace([{"fault": fault, "retry": retry}])
+        assert (await grok.ask(ASKED)).headers.get("x-should-retry") == header

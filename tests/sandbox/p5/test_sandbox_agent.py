@@ -23,7 +23,7 @@ from samples import rows
 
 from proxy.sandbox.p5.ledger import Ledger
 from proxy.sandbox.p5.options import P5Options
-from proxy.sandbox.recorder import KEPT_REQUESTS
+from proxy.sandbox.upstream import KEPT_REQUESTS
 from proxy.sandbox.wires.connect.envelopes import envelope
 from proxy.sandbox.wires.connect.protobuf import Message, write
 

@@ -13,7 +13,7 @@ from samples import rows
 
 from proxy.sandbox import Sandbox, ScriptError
 from proxy.sandbox.wires.encrypted_content import check_encrypted
-from proxy.sandbox.wires.responses.failures import FAILURES
+from proxy.sandbox.wires.responses.answer import FAILURES
 
 ADDED = "response.output_item.added"
 DONE = "response.output_item.done"

@@ -9,7 +9,7 @@ from families import FAMILIES, WHOLE_FAMILIES, Asker, Family
 from samples import Features, each, rows, sampled, walk
 
 from proxy.sandbox import FAULTS
-from proxy.sandbox.p4.failures import CLASSES
+from proxy.sandbox.p4.gateway import CLASSES
 
 #: Fault, parameters -> status, words of the body.
 Failures = list[tuple[str, dict[str, Any], int, str]]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import p1_sandbox_client as p1
-from p1_sandbox_client import BASH, assistant, call, output, user
-from p3_sandbox_client import grok
+from p1_sandbox_client import BASH, assistant, call, grok, output, user
 from pictures import png
 
-from proxy.sandbox.p3.reasoning import encrypt_for
+from proxy.sandbox.p3.catalog import encrypt_for
 from proxy.sandbox.wires.encrypted_content import encrypt
 
 #: Name, what is sent, words, and the status if it is no 400.

@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 from broken_rows import Broken, Good, broken_rows, data_rows
-from p1_sandbox_client import LITE, MARKER, Client, full, lite, user
+from p1_sandbox_client import LITE, MARKER, Client, P3Client, full, lite, user
 from p2_sandbox_client import P2Client, chat
 from p2_sandbox_client import user as chat_user
-from p3_sandbox_client import P3Client
 from p4_sandbox_client import P4Client, go_chat, go_responses
 from raw_client import Reply, form_of, never_crashes, places
 from refusal_cases import ACCEPTED, HEADERS, REFUSED, Case
 from samples import rows, sampled
 
 from proxy.sandbox.model.reply import reply as answer_of
-from proxy.sandbox.p1.checks import BODY, Seen
-from proxy.sandbox.p1.headers import FORMAT, UPGRADE
+from proxy.sandbox.p1.headers import FORMAT, UPGRADE_HEADERS
+from proxy.sandbox.p1.responses import BODY, Seen
 from proxy.sandbox.p2.catalog import MODELS, rules_for, thinks
 from proxy.sandbox.p3.checks import BODY as GROK_BODY
 from proxy.sandbox.p3.checks import GrokRules
@@ -32,9 +31,9 @@ from proxy.sandbox.wires.chat.checks import CHAT, ChatRules
 from proxy.sandbox.wires.chat.read import prompt_tokens as chat_tokens
 from proxy.sandbox.wires.chat.read import read_chat
 from proxy.sandbox.wires.field_checks import Field, Known, Table, check
+from proxy.sandbox.wires.messages.answer import prompt_tokens as messages_tokens
+from proxy.sandbox.wires.messages.answer import read_messages
 from proxy.sandbox.wires.messages.checks import MESSAGES
-from proxy.sandbox.wires.messages.read import prompt_tokens as messages_tokens
-from proxy.sandbox.wires.messages.read import read_messages
 from proxy.sandbox.wires.responses.read import prompt_tokens, read_ask
 
 #: For each wire, a body to spoil the headers of.
@@ -162,7 +161,7 @@ TABLES: dict[str, tuple[Table, list[Good]]] = {
     "p3": (GROK_BODY, goods("p3")),
     "messages": (MESSAGES, goods("messages")),
     "headers": (FORMAT, [headers_of(content_type="application/json", accept="text/event-stream", originator="x")]),
-    "upgrade": (UPGRADE, [headers_of(openai_beta="responses_websockets=1", originator="x", accept="*/*")]),
+    "upgrade": (UPGRADE_HEADERS, [headers_of(openai_beta="responses_websockets=1", originator="x", accept="*/*")]),
 }
 
 #: How rows begin that no change of a body breaks, only another model or lane. They are among the cases above.

@@ -1,4 +1,7 @@
-"""What the simulated image and transcription services demand, in the order in which they look."""
+"""What the simulated image and transcription services demand, in the order in which they look.
+
+A form is read whole, and only in the form that careful clients write; aiohttp's reader would take more.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,61 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from proxy.sandbox.p1.headers import LITE_HEADER, check_client, check_format
-from proxy.sandbox.p1.media.multipart import Part
+from proxy.sandbox.p1.headers import CLIENT, FORMAT, LITE_HEADER
 from proxy.sandbox.wires.field_checks import Each, Known, Table, check, fits, one_of, optional, required
 from proxy.sandbox.wires.refusal import NOT_ONE_OF, Refused, bare, detail, invalid
+
+_BOUNDARY = re.compile(r'multipart/form-data; *boundary=(?:"([\w\'()+,./:=? -]{1,70})"|([\w\'+.-]{1,70}))', re.ASCII)
+_DISPOSITION = re.compile(r'form-data; name="([^"\r\n]+)"(?:; filename="([^"\r\n]*)")?')
+#: What a part may say of itself.
+_PART_HEADERS = ("content-disposition", "content-type")
+
+
+class Part(NamedTuple):
+    """`filename` and `kind` (the media type) are None where they are not told."""
+
+    name: str
+    filename: str | None
+    kind: str | None
+    data: bytes
+
+
+def read_form(content_type: str, body: bytes) -> list[Part]:
+    """The parts in their order. Raises Refused (400) for what is no form: no boundary, bare line feeds, anything before
+    the first boundary or behind the last, headers that no part has, or a name that is not UTF-8."""
+    found = _BOUNDARY.fullmatch(content_type)
+    if found is None:
+        raise detail("multipart boundary is missing")
+    delimiter = b"--" + (found[1] or found[2]).encode()
+    if not body.startswith(delimiter + b"\r\n"):
+        raise detail("the form does not begin with its boundary")
+    *pieces, last = (b"\r\n" + body).split(b"\r\n" + delimiter)
+    if last not in (b"--", b"--\r\n"):
+        raise detail("the form does not end with its boundary")
+    return [_part(piece) for piece in pieces[1:]]
+
+
+def _part(piece: bytes) -> Part:
+    head, between, data = piece.partition(b"\r\n\r\n")
+    if not between or not head.startswith(b"\r\n"):
+        raise detail("a part of the form has no headers")
+    headers = dict(_header(line) for line in head[2:].split(b"\r\n"))
+    found = _DISPOSITION.fullmatch(headers.get("content-disposition", ""))
+    if found is None:
+        raise detail("a part of the form has no name")
+    return Part(found[1], found[2], headers.get("content-type"), data)
+
+
+def _header(line: bytes) -> tuple[str, str]:
+    name, colon, value = line.partition(b":")
+    word = name.decode("latin-1").lower()
+    if not colon or word not in _PART_HEADERS:
+        raise detail("a part of the form has a strange header")
+    try:
+        return word, value.decode().strip(" ")
+    except UnicodeDecodeError:
+        raise detail("a header of the form is not UTF-8") from None
+
 
 IMAGE_MODEL = "gpt-image-2"
 
@@ -50,12 +104,12 @@ class Picture(NamedTuple):
 
 
 def check_image_headers(headers: Mapping[str, str]) -> None:
-    check_format(headers, "application/json")
+    check(headers, FORMAT, "application/json")
     check(headers, _HEADERS)
 
 
 def check_audio_headers(headers: Mapping[str, str]) -> None:
-    check_client(headers, "application/json")
+    check(headers, CLIENT, "application/json")
     check(headers, (*_HEADERS, required("originator", one_of(_RECORDER), bare("Unknown client {value}", 403))))
 
 

@@ -1,32 +1,207 @@
-"""`POST …/images/generations`, `POST …/images/edits` and `POST …/transcribe`."""
+"""`POST …/images/generations`, `…/images/edits` and `…/transcribe`, and what can go wrong with their answers.
+
+A fault of an answer is a function of the good one and of the parameters of its script step, as those of streams are:
+a status in its place, or an answer that is not what it should be.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from proxy.core.sse import dump_json
+from proxy.sandbox.p1.failures import HTTP_FAULTS
 from proxy.sandbox.p1.headers import check_account
-from proxy.sandbox.p1.media.answers import MediaAnswer, image_answer, transcript
+from proxy.sandbox.p1.media.answers import ImageAnswer, MediaAnswer, image_answer, transcript
 from proxy.sandbox.p1.media.checks import (
     check_audio_headers,
     check_edit,
     check_generation,
     check_image_headers,
     check_recording,
+    read_form,
 )
-from proxy.sandbox.p1.media.faults import COMMON, HTTP, JSON, OF_IMAGES, OF_TRANSCRIPTS, Played
-from proxy.sandbox.p1.media.multipart import read_form
 from proxy.sandbox.p1.state import CODEX_PATH, P1
-from proxy.sandbox.play.actions import Pace, Raw, Reply
+from proxy.sandbox.play.actions import Action, Cut, HttpFault, Pace, Raw, Reply, Stall, Values, failure, silence
 from proxy.sandbox.play.player import play
 from proxy.sandbox.play.script import Place, Tables
-from proxy.sandbox.recorder import Received, read_json
-from proxy.sandbox.upstream import refusals_noted
-from proxy.sandbox.wires.refusal import plain_reply
+from proxy.sandbox.upstream import Received, read_json, refusals_noted
+from proxy.sandbox.wires.refusal import detail, invalid, plain_reply
+
+JSON = {"content-type": "application/json"}
+
+MIB = 1024 * 1024
+_BLOCK = 64 * 1024
+
+
+class Played(NamedTuple):
+    """An answer with any status, action by action. Headers replace those of the good one; an empty one is left out."""
+
+    actions: Iterator[Action]
+    status: int = 200
+    headers: Mapping[str, str] = {}
+
+
+Fault = Callable[..., Reply | Played]
+
+
+def played(*actions: Action, status: int = 200, **headers: str) -> Played:
+    return Played(iter(actions), status, _named(headers))
+
+
+def _named(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def _other(answer: MediaAnswer, **members: Any) -> Played:
+    """With other members; one that is None is left out."""
+    body = {name: value for name, value in {**answer.body, **members}.items() if value is not None}
+    return played(Raw(dump_json(body).encode()))
+
+
+def _half(answer: MediaAnswer, *actions: Action, **headers: str) -> Played:
+    data = answer.data
+    return Played(iter((Raw(data[: len(data) // 2]), *actions)), headers=_named(headers))
+
+
+def _silence(answer: MediaAnswer, seconds: float | None, share: int) -> Played:
+    data = answer.data
+    begun = [Raw(data[: len(data) // share])] if share else []
+    return played(*begun, silence(seconds), Raw(data[len(data) // share if share else 0 :]))
+
+
+def _in_pieces(answer: MediaAnswer, size: int) -> Played:
+    data = answer.data
+    return Played(Raw(data[at : at + size]) for at in range(0, len(data), size))
+
+
+def _blanks(answer: MediaAnswer, size: int) -> Iterator[Action]:
+    """The answer behind so many blanks, which are JSON."""
+    left = size
+    while left:
+        yield Raw(b" " * min(left, _BLOCK))
+        left -= min(left, _BLOCK)
+    yield Raw(answer.data)
+
+
+def _declared(answer: MediaAnswer, size: int) -> Played:
+    """A length beyond all bounds is told, and then nothing more comes."""
+    return _half(answer, Stall(), content_length=str(size))
+
+
+def _page(answer: MediaAnswer) -> Played:
+    page = f"<!doctype html><html><body><h1>Just a moment...</h1><p>{len(answer.data)}</p></body></html>"
+    return played(Raw(page.encode()), content_type="text/html")
+
+
+#: What any of the two can suffer.
+COMMON: dict[str, Fault] = {
+    "as_status": lambda answer, status=201: played(Raw(answer.data), status=status),
+    "other_type": lambda answer, kind="text/plain": played(Raw(answer.data), content_type=kind),
+    "html_page": _page,
+    "event_stream": lambda answer: played(Raw(b"data: " + answer.data + b"\n\n"), content_type="text/event-stream"),
+    "empty_body": lambda answer: played(Raw(answer.data[:0])),
+    "byte_order_mark": lambda answer: played(Raw(b"\xef\xbb\xbf" + answer.data)),
+    "in_a_list": lambda answer: played(Raw(b"[" + answer.data + b"]")),
+    "trailing": lambda answer: played(Raw(answer.data + b"\n{}")),
+    "malformed_json": lambda answer: _half(answer),
+    "invalid_utf8": lambda answer: played(Raw(answer.data[:-1] + b',"x":"\xff\xfe"}')),
+    "cut_before_output": lambda answer, reset=False: played(Raw(answer.data[:1]), Cut(reset)),
+    "cut_text": lambda answer, reset=False: _half(answer, Cut(reset)),
+    "silence_before_head": lambda answer, seconds=5.0: _silence(answer, seconds, 0),
+    "silence_mid_text": lambda answer, seconds=5.0: _silence(answer, seconds, 2),
+    "tiny_writes": lambda answer, size=1: _in_pieces(answer, size),
+    "declared_too_long": lambda answer, size=1024 * MIB: _declared(answer, size),
+    "too_long": lambda answer, size=128 * MIB: Played(_blanks(answer, size)),
+    "more_members": lambda answer: _other(answer, id="x", object=["later"]),
+}
+
+
+def _larger(answer: ImageAnswer, size: int) -> Played:
+    answer.least = size
+    return Played(Raw(piece) for piece in answer.pieces())
+
+
+def _rewritten(answer: MediaAnswer, *pairs: tuple[bytes, bytes]) -> Played:
+    data = answer.data
+    for old, new in pairs:
+        data = data.replace(old, new)
+    return played(Raw(data))
+
+
+def _of_pictures(answer: ImageAnswer, edit: Callable[[str], Any]) -> Played:
+    return _other(answer, data=[edit(one["b64_json"]) for one in answer.body["data"]])
+
+
+#: What belongs to pictures.
+OF_IMAGES: dict[str, Fault] = {
+    "large": lambda answer, size=100 * MIB: _larger(answer, size),
+    "created": lambda answer, value=None: _other(answer, created=value),
+    "url_answer": lambda answer: _of_pictures(answer, lambda _: {"url": "https://files.invalid/picture.png"}),
+    "blank_picture": lambda answer, value="": _of_pictures(answer, lambda _: {"b64_json": value}),
+    "bare_pictures": lambda answer: _of_pictures(answer, lambda text: text),
+    "empty": lambda answer: _other(answer, data=[]),
+    "no_data": lambda answer: _other(answer, data=None),
+    # what other writers of JSON do with base64
+    "escaped_slashes": lambda answer: _rewritten(answer, (b"/", b"\\/")),
+    "escaped_signs": lambda answer: _rewritten(answer, (b"+", b"\\u002B"), (b"/", b"\\u002f")),
+    "bad_usage": lambda answer, value="x": _other(answer, usage=value),
+}
+
+#: What belongs to transcripts.
+OF_TRANSCRIPTS: dict[str, Fault] = {
+    "say": lambda answer, text='She said "hi"\nand left.': _other(answer, text=text),
+    # every sign beyond ASCII escaped
+    "ascii": lambda answer, text="Grüße 🙂": played(Raw(json.dumps({**answer.body, "text": text}).encode())),
+    "empty": lambda answer: _other(answer, text=""),
+    "no_text": lambda answer: _other(answer, text=None),
+    "other_text": lambda answer, value=1: _other(answer, text=value),
+}
+
+
+#: The shapes in which a refusal comes.
+_SHAPES: dict[str, Callable[[Values], Any]] = {
+    "error": lambda values: invalid(values["message"], code=values["code"], kind=values["kind"]).body,
+    "detail": lambda values: detail(values["message"]).body,
+    "flat": lambda values: {"message": values["message"]},
+    "text": lambda values: str(values["message"]),
+    "html": lambda values: f"<html><body>{values['message']}</body></html>",
+}
+
+
+def _refusal(values: Values) -> Any:
+    return _SHAPES[values["shape"]](values)
+
+
+def _wait(values: Values) -> dict[str, str]:
+    """In seconds, as a moment, or in words."""
+    return {"retry-after": str(values["retry_after"])}
+
+
+_MODERATED = "Your request was rejected by the safety system."
+_LIMITED = {"error": {"type": "rate_limit_error", "code": "rate_limit_exceeded", "message": "Rate limit reached."}}
+
+#: The statuses of P1 that have a meaning here, and those that these services answer with.
+HTTP: dict[str, HttpFault] = {
+    **{name: fault for name, fault in HTTP_FAULTS.items() if name not in ("context_http", "unsealable", "rate_limit")},
+    "rate_limit": failure(429, _LIMITED, seconds=1, status=429),
+    "limited": failure(429, _LIMITED, _wait, retry_after="7"),
+    "refused": failure(
+        400,
+        _refusal,
+        status=400,
+        shape="error",
+        message=_MODERATED,
+        code="moderation_blocked",
+        kind="image_generation_user_error",
+    ),
+}
+
 
 IMAGES = Place("p1", "images", stream=False)
 TRANSCRIPTION = Place("p1", "transcription", stream=False)

@@ -1,29 +1,108 @@
-"""One open socket of P1: frames in, one answer at a time out, and the memory that lets a turn go on from the last."""
+"""One open socket of P1: frames in, one answer at a time out, and the memory that lets a turn go on from the last.
+
+A frame has the body that HTTP would get, and more. Nothing is stored outside of the socket, so no other socket and no
+HTTP request can go on from its answers.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from typing import Any, NamedTuple
 
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
+from proxy.sandbox.p1.headers import LITE_MARKER, is_lite
 from proxy.sandbox.p1.responses import checked_answer
-from proxy.sandbox.p1.socket.answer import SocketAnswer, error_event
-from proxy.sandbox.p1.socket.faults import SOCKET_WIRE
-from proxy.sandbox.p1.socket.frames import SOCKET
-from proxy.sandbox.p1.socket.link import Keepalive, slow_down
-from proxy.sandbox.p1.socket.memory import Item, Memory
-from proxy.sandbox.p1.socket.sockets import too_old
-from proxy.sandbox.p1.socket.turns import Turn, read_turn
+from proxy.sandbox.p1.socket.answer import SOCKET, SOCKET_WIRE, SocketAnswer, error_event
+from proxy.sandbox.p1.socket.link import Keepalive, not_found, slow_down, too_old
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.play.player import Player, cut, drain
-from proxy.sandbox.recorder import Received, Socket, read_json
-from proxy.sandbox.upstream import MAX_BODY_BYTES, Prepared
+from proxy.sandbox.upstream import MAX_BODY_BYTES, Prepared, Received, Socket, read_json
 from proxy.sandbox.wires.answer import Event
-from proxy.sandbox.wires.refusal import Refused, invalid
+from proxy.sandbox.wires.field_checks import check, members
+from proxy.sandbox.wires.refusal import Refused, detail, invalid
+
+Item = dict[str, Any]
+
+
+class Memory:
+    """As long as a context window at most, since every request that adds to it is checked against that."""
+
+    def __init__(self) -> None:
+        self.last: str | None = None  # the id of the answer
+        self._items: list[Item] = []
+
+    def recall(self, previous: str | None) -> list[Item]:
+        """The items to go on from; none for None. Raises Refused for what is not the last answer of this socket.
+
+        What was recalled is forgotten: only a turn that completes leaves something to go on from.
+        """
+        if previous is None:
+            return []
+        if previous != self.last:
+            raise not_found(previous)
+        items, self.last, self._items = self._items, None, []
+        return items
+
+    def remember(self, response_id: str, items: Iterable[Item]) -> None:
+        self.last = response_id
+        self._items = [item for item in items if _is_kept(item)]
+
+
+def _is_kept(item: Item) -> bool:
+    """A trigger has done its work; a thought that went out without its encrypted content cannot be sent in again."""
+    kind = item.get("type")
+    return kind != "compaction_trigger" and not (kind == "reasoning" and "encrypted_content" not in item)
+
+
+_MEMBERS = members("previous_response_id: text, generate: boolean")
+
+#: What a frame has and a body has not.
+_FRAME_ONLY = ("type", *(row.path for row in _MEMBERS))
+
+#: Stands for the input of a warm-up that has none, so that the checks of a body have something to look at.
+_NO_INPUT: Item = {"type": "message", "role": "user", "content": ""}
+
+
+class Turn(NamedTuple):
+    """`body` has the whole input, `conversation` is that input; a `warm_up` wants no output."""
+
+    body: dict[str, Any]
+    conversation: list[Item]
+    lite: bool
+    warm_up: bool
+    previous: str | None
+
+
+def read_turn(frame: Any, headers: Mapping[str, str], memory: Memory) -> Turn:
+    """Raises Refused. The body is not checked yet; `headers` are those of the upgrade."""
+    if not isinstance(frame, dict):
+        raise detail("Invalid JSON frame")
+    if frame.get("type") != "response.create":
+        raise invalid(f"Unknown event type: {frame.get('type')}", code="invalid_value", param="type")
+    check(frame, _MEMBERS)
+    # who keeps the member of HTTP may do so
+    body = {"stream": True, **{name: value for name, value in frame.items() if name not in _FRAME_ONLY}}
+    previous = frame.get("previous_response_id")
+    history = memory.recall(previous)
+    delta = body.get("input")
+    conversation = [*history, *delta] if isinstance(delta, list) else history
+    warm_up = frame.get("generate") is False
+    if isinstance(delta, list):
+        body["input"] = conversation or ([_NO_INPUT] if warm_up else [])
+    return Turn(body, conversation, _is_lite(body, headers), warm_up, previous)
+
+
+def _is_lite(body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
+    """The marker in a frame decides for this frame, else the header decides for the socket."""
+    metadata = body.get("client_metadata")
+    marked = isinstance(metadata, dict) and metadata.get(LITE_MARKER) is not None
+    return marked or is_lite(headers)
+
 
 #: How long a client may take to answer a close frame.
 CLOSE_S = 1.0

@@ -1,24 +1,63 @@
-"""The way to a socket of P1: who may have one, and the answer to who may not."""
+"""The way to a socket of P1: who may have one, the answer to who may not, and what can go wrong.
+
+A fault is a function of the parameters of its script step. It returns the answer (a 101 is the good one, altered by
+these headers; an empty one is left out), or actions, or limits that refuse this upgrade only if it is one too many.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import hashlib
+from collections.abc import Callable
 from http import HTTPStatus
 
 from aiohttp import hdrs, web
 
-from proxy.sandbox.p1.headers import check_account, check_upgrade
+from proxy.sandbox.p1.failures import HTTP_FAULTS
+from proxy.sandbox.p1.headers import UPGRADE_HEADERS, check_account
 from proxy.sandbox.p1.socket.connection import SocketSession
-from proxy.sandbox.p1.socket.sockets import Limits
-from proxy.sandbox.p1.socket.upgrade_faults import LIMITED, UPGRADE_FAULTS
+from proxy.sandbox.p1.socket.link import Limits
 from proxy.sandbox.p1.state import P1
-from proxy.sandbox.play.actions import Action, Pace, Reply
+from proxy.sandbox.play.actions import Action, Cut, Pace, Reply, Stall, failure
 from proxy.sandbox.play.player import play
 from proxy.sandbox.play.script import Place
-from proxy.sandbox.recorder import Socket
+from proxy.sandbox.upstream import Socket
+from proxy.sandbox.wires.field_checks import check
 from proxy.sandbox.wires.refusal import Refused, detail, plain_reply
+
+UpgradeFault = Callable[..., Reply | list[Action] | Limits]
+
+#: What the edge says to a burst: nothing.
+LIMITED = Reply(403, "")
+
+
+def _bad(header: str, value: str) -> UpgradeFault:
+    """A 101 with this header."""
+    return failure(101, "", lambda _: {header: value})
+
+
+UPGRADE_FAULTS: dict[str, UpgradeFault] = {
+    "upgrade_unauthorized": HTTP_FAULTS["unauthorized"],
+    "upgrade_forbidden": lambda: LIMITED,
+    "upgrade_limits": Limits,
+    "upgrade_not_found": failure(404, {"detail": "Not Found"}),
+    "upgrade_required": failure(426, {"detail": "Upgrade Required"}),
+    "upgrade_rate_limit": lambda seconds=1: HTTP_FAULTS["rate_limit"](seconds=seconds),
+    "upgrade_usage_limit": HTTP_FAULTS["usage_limit"],
+    "upgrade_server_error": HTTP_FAULTS["server_error"],
+    "upgrade_overloaded": HTTP_FAULTS["overloaded"],
+    "upgrade_html": HTTP_FAULTS["html_error"],
+    "upgrade_redirect": lambda location="/elsewhere": HTTP_FAULTS["redirect"](location=location),
+    "upgrade_hang": lambda: [Stall()],
+    "upgrade_cut": lambda reset=False: [Cut(reset)],
+    "upgrade_wrong_accept": _bad("sec-websocket-accept", "AAAAAAAAAAAAAAAAAAAAAAAAAAA="),
+    "upgrade_no_accept": _bad("sec-websocket-accept", ""),
+    "upgrade_other_protocol": _bad("upgrade", "h2c"),
+    "upgrade_extension": _bad("sec-websocket-extensions", "permessage-deflate"),
+    "upgrade_subprotocol": _bad("sec-websocket-protocol", "unasked"),
+}
+
 
 UPGRADE = Place("p1", "upgrade", stream=False)
 
@@ -59,7 +98,7 @@ def _check(p1: P1, request: web.Request) -> None:
     if not p1.options.accept_sockets or upgrade != "websocket":
         raise detail("Upgrade Required", 426)
     check_account(request.headers, p1.tokens)
-    check_upgrade(request.headers)
+    check(request.headers, UPGRADE_HEADERS)
 
 
 async def _answer(p1: P1, request: web.Request, seen: Socket, reply: Reply) -> web.StreamResponse:

@@ -8,11 +8,9 @@ from functools import wraps
 from typing import Any
 
 from proxy.sandbox.model.reply import Say
-from proxy.sandbox.p5.answer import AgentAnswer
-from proxy.sandbox.p5.execs import EXECS
-from proxy.sandbox.p5.faults.places import AgentFault, at_work, is_event
+from proxy.sandbox.p5.answer import AgentAnswer, AgentFault, at_work, is_event
+from proxy.sandbox.p5.execs import EXECS, reason
 from proxy.sandbox.p5.ledger import BLOB, EXEC, QUERY
-from proxy.sandbox.p5.queries import reason
 from proxy.sandbox.play.actions import Action, Reply
 
 #: What is asked for when the step does not say.

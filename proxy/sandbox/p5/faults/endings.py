@@ -1,4 +1,4 @@
-"""Faults of how an answer goes and ends: the connection, silence, what is left out, what comes too late, errors."""
+"""Faults of how an answer begins, goes on and ends: silence, cuts, what is missing or late, errors, open calls."""
 
 from __future__ import annotations
 
@@ -6,19 +6,35 @@ from collections.abc import Iterator
 from itertools import chain
 
 from proxy.sandbox.model.reply import Say
-from proxy.sandbox.p5.answer import NEVER, AgentAnswer
+from proxy.sandbox.p5.answer import (
+    NEVER,
+    AgentAnswer,
+    AgentFault,
+    break_off,
+    insert,
+    is_event,
+    kind_of,
+    prepared,
+    replaced,
+    without,
+)
 from proxy.sandbox.p5.failures import debug
-from proxy.sandbox.p5.faults.places import AgentFault, break_off, insert, is_event, prepared, without
-from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Stall
-from proxy.sandbox.wires.connect.envelopes import end_of_stream
-from proxy.sandbox.wires.connect.errors import connect_error
+from proxy.sandbox.p5.ledger import BLOB
+from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, silence
+from proxy.sandbox.wires.connect.envelopes import connect_error, end_of_stream
+
+
+def _pause_first(answer: AgentAnswer | None, seconds: float = 5.0) -> Iterator[Action]:
+    return chain([Pause(seconds)], () if answer is None else answer.stream())
+
+
+OPENING_FAULTS: dict[str, AgentFault] = {
+    "silence_before_head": _pause_first,
+    "cut_before_head": lambda answer, reset=False: [Cut(reset)],  # noqa: ARG005
+}
+
 
 _TEXT = {"type": "text_delta", "text": "too late"}
-
-
-def _silence(answer: AgentAnswer, after: str, seconds: float | None) -> Iterator[Action]:
-    """`seconds` None: for ever. No heartbeats either."""
-    return insert(answer, after, Stall() if seconds is None else Pause(seconds))
 
 
 def end_error(
@@ -39,16 +55,10 @@ def end_error(
     return break_off(answer, after, {"type": "end", "error": body, "gzip": gzip})
 
 
-def _end_body(answer: AgentAnswer, body: str = "") -> Iterator[Action]:
-    """A whole answer without the end of its turn; then a payload as it is given: perhaps nothing, perhaps no JSON."""
-    for one in without(answer, "turn_ended"):
-        yield {"type": "end", "body": body} if is_event(one, "end") else one
-
-
 def _held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterator[Action]:
     """The end is said, and the body stays open behind it."""
     yield from answer.stream()
-    yield Stall() if seconds is None else Pause(seconds)
+    yield silence(seconds)
 
 
 def _turn_held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterator[Action]:
@@ -59,21 +69,10 @@ def _turn_held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterat
         yield one
 
 
-def _up_to(answer: AgentAnswer, kind: str) -> Iterator[Action]:
-    """The answer up to and with its first event of that kind."""
-    for one in answer.stream():
-        yield one
-        if is_event(one, kind):
-            return
-
-
 def _no_usage(answer: AgentAnswer, tokens: bool = True) -> Iterator[Action]:
     """The turn ends without counters; `tokens` False: they were not told on the way either."""
-    for one in answer.stream():
-        if is_event(one, "turn_ended"):
-            yield {"type": "turn_ended"}
-        elif tokens or not is_event(one, "token_delta"):
-            yield one
+    stream = answer.stream() if tokens else without(answer, "token_delta")
+    return replaced(stream, "turn_ended", lambda _: {"type": "turn_ended"})
 
 
 def _late(answer: AgentAnswer, error: bool = False) -> Iterator[Action]:
@@ -89,12 +88,6 @@ def _text_after_turn(answer: AgentAnswer) -> Iterator[Action]:
         yield one
         if is_event(one, "turn_ended"):
             yield _TEXT
-
-
-def _empty(answer: AgentAnswer, thoughts: bool = False) -> Iterator[Action]:
-    kinds = ("text_delta", "token_delta")
-    stream = prepared(answer, "thinking" if thoughts else "nothing").stream()
-    return (one for one in stream if not is_event(one, *kinds))
 
 
 def _parked(answer: AgentAnswer, plain: bool = False) -> Iterator[Action]:
@@ -119,8 +112,8 @@ ENDING_FAULTS: dict[str, AgentFault] = {
     "cut_after_terminal": lambda answer, reset=False: chain(answer.stream(), [Cut(reset)]),
     "end_before_output": lambda answer: break_off(answer, "created"),
     "end_without_terminal": lambda answer, after="text": break_off(answer, after),
-    "silence_after_created": lambda answer, seconds=5.0: _silence(answer, "created", seconds),
-    "silence_mid_text": lambda answer, seconds=5.0: _silence(answer, "text", seconds),
+    "silence_after_created": lambda answer, seconds=5.0: insert(answer, "created", silence(seconds)),
+    "silence_mid_text": lambda answer, seconds=5.0: insert(answer, "text", silence(seconds)),
     "heartbeat_only": lambda answer, after="created": break_off(answer, after, NEVER),
     "no_turn_ended": lambda answer: without(answer, "turn_ended"),
     "no_end": lambda answer: without(answer, "end"),
@@ -129,9 +122,68 @@ ENDING_FAULTS: dict[str, AgentFault] = {
     "turn_held_open": _turn_held_open,
     "late_events": _late,
     "text_after_turn": _text_after_turn,
-    "empty": _empty,
+    "empty": lambda answer, thoughts=False: without(
+        prepared(answer, "thinking" if thoughts else "nothing"), "text_delta", "token_delta"
+    ),
     "parked": _parked,
     "say": _say,
     "end_error": end_error,
-    "end_body": _end_body,
+    # then a payload as it is given: perhaps nothing, perhaps no JSON
+    "end_body": lambda answer, body="": replaced(
+        without(answer, "turn_ended"), "end", lambda _: {"type": "end", "body": body}
+    ),
+}
+
+
+def _abort(answer: AgentAnswer, seconds: float = 0.05) -> Iterator[Action]:
+    """The server wants the result no more, and goes on without it."""
+    for one in prepared(answer, "call").stream():
+        yield one
+        if isinstance(one, dict) and kind_of(one) == "call":
+            yield Pause(seconds)
+            yield {"type": "abort", "id": one["id"]}
+
+
+def _stalled(answer: AgentAnswer) -> Iterator[Action]:
+    """The result is taken, and then there are heartbeats only."""
+    answer.stalls = True
+    return prepared(answer, "call").stream()
+
+
+def _busy(answer: AgentAnswer, deltas: int = 3, size: int = 10) -> Iterator[Action]:
+    """While the call is open there is text, and everything is asked that a client answers by itself."""
+    for one in prepared(answer, "call").stream():
+        yield one
+        if kind_of(one) == "call":
+            for number in range(deltas):
+                yield {"type": "text_delta", "text": f"{number} ".rjust(size)}
+            blob = answer.number(BLOB)
+            yield answer.blob(blob, "assistant", "kept")
+            yield answer.settled(BLOB, blob)
+            yield from answer.asks("context", number=0)
+            yield from answer.asks("grep", pattern="x")
+            yield from answer.query("web_search", "news")
+
+
+def _turn_ends(answer: AgentAnswer, seconds: float = 0.0) -> Iterator[Action]:
+    """The turn ends although the call is open."""
+    yield from break_off(answer, "call", Pause(seconds))
+    yield from answer.ending()
+
+
+def _error(
+    answer: AgentAnswer, code: str = "internal", message: str = "Error", seconds: float = 0.0
+) -> Iterator[Action]:
+    return break_off(answer, "call", Pause(seconds), {"type": "end", "error": connect_error(code, message)})
+
+
+PAUSE_FAULTS: dict[str, AgentFault] = {
+    "abort": _abort,
+    "stalled_resume": _stalled,
+    "busy_call": _busy,
+    "turn_ends_in_call": _turn_ends,
+    "silence_mid_call": lambda answer, seconds=5.0: insert(answer, "call", silence(seconds)),
+    "cut_call": lambda answer, seconds=0.0, reset=False: break_off(answer, "call", Pause(seconds), Cut(reset)),
+    "end_call": lambda answer, seconds=0.0: break_off(answer, "call", Pause(seconds)),
+    "error_call": _error,
 }

@@ -1,13 +1,13 @@
-"""Faults of envelopes and of what is in them."""
+"""Faults of envelopes and of what is in them: several members, unknown ones, records that are for display only."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
 
-from proxy.sandbox.p5.answer import AgentAnswer
-from proxy.sandbox.p5.events import encode_event
-from proxy.sandbox.p5.faults.places import AgentFault, break_off, edited, insert, is_event
+from proxy.sandbox.p5.answer import AgentAnswer, AgentFault, break_off, edited, insert, is_event, kind_of, replaced
+from proxy.sandbox.p5.events import Event, encode_event
+from proxy.sandbox.p5.ledger import EXEC
 from proxy.sandbox.play.actions import Action, Cut, Raw
 from proxy.sandbox.wires.connect.envelopes import END, GZIP, envelope
 from proxy.sandbox.wires.connect.protobuf import write
@@ -55,28 +55,17 @@ def _in_pairs(answer: AgentAnswer) -> Iterator[Action]:
             yield one
 
 
-def _end_packed(answer: AgentAnswer) -> Iterator[Action]:
-    for one in answer.stream():
-        yield {**one, "gzip": True} if isinstance(one, dict) and is_event(one, "end") else one
-
-
 def _trailer(answer: AgentAnswer, status: int = 0, message: str = "") -> Iterator[Action]:
     """The end as grpc-web says it."""
     words = f"grpc-status: {status}\r\n" + (f"grpc-message: {message}\r\n" if message else "")
-    for one in answer.stream():
-        yield Raw(envelope(words.encode(), 0x80)) if is_event(one, "end") else one
-
-
-def _unknown_inside(answer: AgentAnswer) -> Iterator[Action]:
-    """A field that nobody knows, with bytes in it that are no message."""
-    return insert(answer, "text", Raw(envelope(write({99: b"\x0a\x7fno message"}))))
+    return replaced(answer.stream(), "end", lambda _: Raw(envelope(words.encode(), 0x80)))
 
 
 FRAMING_FAULTS: dict[str, AgentFault] = {
     "tiny_writes": lambda answer, size=1: edited(answer, split=size),
     "in_pairs": _in_pairs,
     "gzip": lambda answer: edited(answer, gzip=True),
-    "gzip_end": _end_packed,
+    "gzip_end": lambda answer: replaced(answer.stream(), "end", lambda end: {**end, "gzip": True}),
     "grpc_trailer": _trailer,
     "cut_frame": _cut_frame,
     # the body ends well, and its last envelope does not
@@ -89,7 +78,8 @@ FRAMING_FAULTS: dict[str, AgentFault] = {
     "strange_flags": lambda answer, flags=0x40: insert(answer, "text", Raw(envelope(b"?", flags))),
     # a field that promises five bytes, in an envelope that ends before
     "malformed": lambda answer, after="text": insert(answer, after, Raw(envelope(b"\x0a\x05A"))),
-    "malformed_inside": _unknown_inside,
+    # a field that nobody knows, with bytes in it that are no message
+    "malformed_inside": lambda answer: insert(answer, "text", Raw(envelope(write({99: b"\x0a\x7fno message"})))),
     "invalid_utf8": lambda answer, after="text": insert(answer, after, Raw(_text(b"\xff\xfe"))),
     "garbage": lambda answer, after="nothing": break_off(answer, after, Raw(b"<html>not an envelope</html>")),
     "huge_checkpoint": lambda answer, size=1 << 20: insert(answer, "created", Raw(_checkpoint(size))),
@@ -99,3 +89,88 @@ FRAMING_FAULTS: dict[str, AgentFault] = {
 def _checkpoint(size: int) -> bytes:
     """A state of the conversation of that size, which nobody needs to read."""
     return envelope(write({3: {1: [bytes(1024) for _ in range(size >> 10)]}}))
+
+
+#: What display records say. None of it belongs into an answer.
+SHOWN = "shown-not-said"
+
+
+def _text_and_end(answer: AgentAnswer) -> Iterator[Action]:
+    """The last text and the end of the turn are members of one update."""
+    text = {"type": "text_delta", "text": " Together."}
+    return replaced(answer.stream(), "turn_ended", lambda end: {"type": "updates", "events": [text, end]})
+
+
+def _with_exec(answer: AgentAnswer, beside: Event, *, first: bool) -> Iterator[Action]:
+    """An exec that cannot be run, with something beside it in one payload."""
+    number = answer.number(EXEC)
+    exec_ = {"type": "exec", "kind": "grep", "id": number, "exec_id": answer.ids.new("exec"), "pattern": "x"}
+    events = [beside, exec_] if first else [exec_, beside]
+    for one in answer.stream():
+        yield one
+        if kind_of(one) == "created":
+            yield {"type": "several", "events": events}
+            yield answer.settled(EXEC, number)
+
+
+_BEAT = {"type": "heartbeat"}
+
+_BESIDE: dict[str, tuple[Event, bool]] = {
+    "exec_heartbeat": (_BEAT, False),
+    "text_exec": ({"type": "text_delta", "text": "First. "}, True),
+    "exec_text": ({"type": "text_delta", "text": "Then. "}, False),
+}
+
+
+def _several(answer: AgentAnswer, which: str = "text_end") -> Iterator[Action]:
+    """`which`: text_end, or exec_heartbeat, text_exec, exec_text, in that order in one payload."""
+    if which == "text_end":
+        return _text_and_end(answer)
+    beside, first = _BESIDE[which]
+    return _with_exec(answer, beside, first=first)
+
+
+#: Records for display, hints and unknown members: nothing of them is an answer.
+_DISPLAYED: tuple[Event, ...] = (
+    {"type": "user_message_appended", "text": SHOWN, "message_id": "m"},
+    {"type": "tool_call_started", "call_id": SHOWN, "command": SHOWN, "model_call_id": SHOWN},
+    {"type": "partial_tool_call", "call_id": SHOWN, "text": SHOWN},
+    {"type": "tool_call_delta", "call_id": SHOWN, "text": SHOWN},
+    {"type": "shell_output_delta", "text": SHOWN},
+    {"type": "tool_call_completed", "call_id": SHOWN, "command": SHOWN, "model_call_id": SHOWN},
+    {"type": "summary_started"},
+    {"type": "summary", "text": SHOWN},
+    {"type": "summary_completed"},
+    {"type": "prompt_suggestion", "text": SHOWN},
+)
+
+_STRANGE: tuple[Event, ...] = (
+    {"type": "strange_update", "text": SHOWN},
+    {"type": "strange_message", "text": SHOWN},
+    {"type": "payload", "hex": ""},
+)
+
+
+def _between(answer: AgentAnswer, *events: Event) -> Iterator[Action]:
+    """One of these before each delta of text, in turn."""
+    count = 0
+    for one in answer.stream():
+        if kind_of(one) == "text":
+            yield dict(events[count % len(events)])
+            count += 1
+        yield one
+
+
+MEMBER_FAULTS: dict[str, AgentFault] = {
+    "several_members": _several,
+    "display_records": lambda answer: _between(answer, *_DISPLAYED),
+    "unknown_events": lambda answer: _between(answer, *_STRANGE),
+    "keepalives": lambda answer: _between(answer, _BEAT),
+    # the model thinks again after its first words
+    "thoughts_between": lambda answer: insert(
+        answer, "text", {"type": "thinking_delta", "text": "Wait."}, {"type": "thinking_completed"}
+    ),
+    "empty_deltas": lambda answer: _between(
+        answer, {"type": "text_delta", "text": ""}, {"type": "thinking_delta", "text": ""}
+    ),
+}

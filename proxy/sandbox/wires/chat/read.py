@@ -1,12 +1,14 @@
-"""A chat completions body, once it passed the checks, as an `Ask` for the model; and its size in tokens."""
+"""A chat completions body that passed the checks: an `Ask` for the model, its size in tokens, and the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from proxy.sandbox.model.pieces import estimate_tokens, media_type
-from proxy.sandbox.model.reply import Ask, Called, Entry, Returned, Said, Tool
+from proxy.sandbox.model.reply import Ask, Called, Entry, Returned, Said, Tool, reply
+from proxy.sandbox.upstream import Upstream
+from proxy.sandbox.wires.chat.answer import ChatAnswer
 
 _MEDIA = ("image_url", "video_url")
 
@@ -69,3 +71,33 @@ def _choice(choice: Any) -> str:
     if isinstance(choice, dict):
         return str(choice["function"]["name"])
     return choice or "auto"
+
+
+def write_chat(
+    upstream: Upstream,
+    body: dict[str, Any],
+    ask: Ask,
+    *,
+    new_id: Callable[[str, int], str],
+    cache_key: str | None = None,
+    usage_places: Sequence[str] = ("own",),
+) -> ChatAnswer:
+    """What the model says to `ask`, which was read from the body."""
+    tokens = prompt_tokens(body)
+    head = {
+        "id": upstream.ids.new("chatcmpl"),
+        "object": "chat.completion.chunk",
+        "created": int(upstream.clock()),
+        "model": body["model"],
+    }
+    answer = ChatAnswer(
+        ask=ask,
+        head=head,
+        new_id=new_id,
+        input_tokens=tokens,
+        cached_tokens=upstream.cached_tokens(cache_key, body["model"], prompt_parts(body), tokens),
+        usage_places=usage_places,
+        asked_usage=bool((body.get("stream_options") or {}).get("include_usage")),
+    )
+    answer.say(reply(ask))
+    return answer

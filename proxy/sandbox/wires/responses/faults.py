@@ -8,8 +8,13 @@ from proxy.sandbox.model.reply import Call, Tool
 from proxy.sandbox.play.actions import Action, Stall
 from proxy.sandbox.play.stream_faults import STREAM_FAULTS, Fault, break_off, edited, without
 from proxy.sandbox.wires.answer import Block, Event
-from proxy.sandbox.wires.responses.answer import ARGUMENTS_DELTA, TEXT_DELTA, THINKING_DELTA, ResponsesAnswer
-from proxy.sandbox.wires.responses.failures import error_object
+from proxy.sandbox.wires.responses.answer import (
+    ARGUMENTS_DELTA,
+    TEXT_DELTA,
+    THINKING_DELTA,
+    ResponsesAnswer,
+    error_object,
+)
 from proxy.sandbox.wires.responses.quota import Quota
 
 _ARGUMENTS_DONE = "response.function_call_arguments.done"

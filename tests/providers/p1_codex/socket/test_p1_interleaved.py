@@ -18,7 +18,7 @@ from talks import Talk
 from ws_upstream import leaving_nothing, provider_sockets
 
 from proxy.sandbox import Sandbox
-from proxy.sandbox.p1.socket.memory import Item, Memory
+from proxy.sandbox.p1.socket.connection import Item, Memory
 
 TURNS = 200 if Extent.everything else 80
 

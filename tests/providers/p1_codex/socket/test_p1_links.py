@@ -18,8 +18,7 @@ from proxy.providers.p1_codex.socket.connection import FRAGMENT_BYTES
 from proxy.providers.p1_codex.socket.manager import DEAD_SOCKETS
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.sandbox import Sandbox
-from proxy.sandbox.p1.socket.link import Link
-from proxy.sandbox.p1.socket.sockets import Limits
+from proxy.sandbox.p1.socket.link import Limits, Link
 
 #: Continued conversations.
 KEPT = {"p1_transport": "auto", "p1_previous_response_id": True}

@@ -22,7 +22,7 @@ from proxy.providers.p1_codex.socket import connect
 from proxy.providers.p1_codex.socket.connect import SocketTimers
 from proxy.providers.p1_codex.socket.manager import SocketHealth
 from proxy.sandbox import FAULTS, Place, Sandbox
-from proxy.sandbox.p1.socket.sockets import Limits
+from proxy.sandbox.p1.socket.link import Limits
 
 MIB = 1024 * 1024
 THOUGHT_AGAIN = Good(2, blocks=("thinking", "text"), waits=(1.5,))

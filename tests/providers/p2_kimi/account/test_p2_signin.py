@@ -50,7 +50,7 @@ async def test_sign_in(world: World, p2: Any) -> None:
     page, code = world.said[1], world.said[2].rpartition(" ")[2]
     assert page == f"{world.sandbox.origin}/kimi/device?user_code={code}"
     assert world.said[3:] == [f"Auth saved in {path}", "User: u_sandbox", "Signed in"]
-    assert set(p2.issuer.devices) == {(path.parent / "device_id").read_text()} and len(p2.issuer.devices) == 5
+    assert set(p2.issuer.holders) == {(path.parent / "device_id").read_text()} and len(p2.issuer.holders) == 5
     poll = dict(p2.issuer.token_requests[-1])
     assert poll.pop("device_code").startswith("dc_")
     assert poll == {"client_id": signin.CLIENT_ID, "grant_type": DEVICE_GRANT}
@@ -92,7 +92,7 @@ async def test_failing_polls_are_repeated(
 @pytest.mark.parametrize(
     ("arrange", "message", "sleeps"),
     [
-        (lambda p2: setattr(p2.issuer.codes, "deny", True), "refused in the browser", 0),
+        (lambda p2: setattr(p2.issuer.devices, "deny", True), "refused in the browser", 0),
         (lambda p2: setattr(p2.options, "device_answers", ("expired_token",)), "has expired", 0),
         (lambda p2: setattr(p2.options, "device_lifetime_s", 11), "not entered in time", 2),
         (lambda p2: setattr(p2.options, "device_lifetime_s", 5000), "not entered in time", 164),
@@ -115,4 +115,4 @@ async def test_failed_sign_in_stores_nothing(world: World, p2: Any, arrange: Any
 async def test_device_of_the_copied_folder_is_sent(world: World, p2: Any) -> None:
     world.sandbox.write_credentials(world.root, lifetime_s=-1)
     await p2_credentials(world.root, world.sandbox.origin, world.session, world.clock).get()
-    assert set(p2.issuer.devices) == {p2.options.device_id}
+    assert set(p2.issuer.holders) == {p2.options.device_id}

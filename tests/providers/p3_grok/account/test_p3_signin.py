@@ -13,7 +13,7 @@ from proxy.auth.pkce import challenge_of
 from proxy.errors import ProxyError, SignInError, UpstreamError
 from proxy.providers.accounts.device_sign_in import DEVICE_GRANT
 from proxy.providers.p3_grok.account import signin
-from proxy.sandbox.p3.tokens import REUSE_GRACE_S
+from proxy.sandbox.p3.issuer import REUSE_GRACE_S
 
 CLIENT = {"client_id": "b1a00492-073a-47ea-816f-4c329264a828"}
 SCOPE = "openid profile email offline_access grok-cli:access api:access conversations:read conversations:write"

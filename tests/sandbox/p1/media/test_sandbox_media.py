@@ -24,8 +24,7 @@ from samples import rows
 
 from proxy.sandbox import FAULTS, P1Options, Place, Sandbox
 from proxy.sandbox.p1.media.answers import image_answer, transcript
-from proxy.sandbox.p1.media.checks import check_edit, check_recording
-from proxy.sandbox.p1.media.multipart import Part, read_form
+from proxy.sandbox.p1.media.checks import Part, check_edit, check_recording, read_form
 from proxy.sandbox.wires.refusal import Refused
 
 IMAGES, TRANSCRIPTION = Place("p1", "images", stream=False), Place("p1", "transcription", stream=False)

@@ -8,8 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from p1_sandbox_client import BASH, READ, THINKING, full, user
-from p1_socket_client import Line, SocketClient, frame_of
+from p1_sandbox_client import BASH, READ, THINKING, Line, SocketClient, frame_of, full, user
 from raw_client import Reply
 from samples import rows
 

@@ -8,14 +8,26 @@ from typing import Any
 import aiohttp
 import pytest
 from harness import until
-from p1_sandbox_client import BASH, MARKER, READ, THINKING, Client, assistant, full, lite, output, user
-from p1_socket_client import Line, SocketClient, frame_of
+from p1_sandbox_client import (
+    BASH,
+    MARKER,
+    READ,
+    THINKING,
+    Client,
+    Line,
+    SocketClient,
+    assistant,
+    frame_of,
+    full,
+    lite,
+    output,
+    user,
+)
 from raw_client import Reply, never_crashes
 from samples import rows
 
 from proxy.sandbox import Sandbox
-from proxy.sandbox.p1.socket.memory import Memory
-from proxy.sandbox.p1.socket.turns import read_turn
+from proxy.sandbox.p1.socket.connection import Memory, read_turn
 from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.sandbox.wires.refusal import Refused
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from p1_sandbox_client import LITE, full, lite, user
-from p1_socket_client import ACCEPT, BETA, HANDSHAKE, SocketClient, frame_of
+from p1_sandbox_client import ACCEPT, BETA, HANDSHAKE, LITE, SocketClient, frame_of, full, lite, user
 from samples import rows
 from yarl import URL
 
