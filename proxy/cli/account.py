@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from proxy.cli.command import Context, say
-from proxy.cli.config_file import ConfigFile
-from proxy.cli.outgoing import proxies_of
+from proxy.cli.config_file import ConfigFile, proxies_of
 from proxy.config import ConfigError
 from proxy.core.allowances.accounts import DEFAULT, NAME_RULE, account_key, for_account, is_name
 from proxy.core.invalid import cut

@@ -10,6 +10,7 @@ from typing import Any
 from proxy.cli.command import Context
 from proxy.cli.paths import FOLDER_VARIABLE, config_root
 from proxy.config import Config, ConfigError
+from proxy.core.outgoing_proxies import OutboundProxies, UnusableProxy
 from proxy.errors import PROGRAM, as_typed
 from proxy.loading import kept, load, overrides, read_file, settings_of, source_of
 from proxy.providers.entry import doubtful
@@ -119,3 +120,11 @@ class ConfigFile:
         except OSError:
             return None
         return found.st_mtime_ns, found.st_size
+
+
+def proxies_of(environment: Mapping[str, str]) -> OutboundProxies:
+    """As the variables say. Raises ConfigError."""
+    try:
+        return OutboundProxies.from_environment(environment)
+    except UnusableProxy as error:
+        raise ConfigError(str(error)) from None

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from proxy.cli.auth import AUTH
 from proxy.cli.captures.command import CAPTURES
-from proxy.cli.command import APP, Command, Context
+from proxy.cli.command import APP, Command, Context, typed
 from proxy.cli.config_command import CONFIG
 from proxy.cli.doctor.command import DOCTOR
 from proxy.cli.health import HEALTH
@@ -20,16 +20,22 @@ from proxy.cli.launch.command import CLAUDE, CODEX, ENV
 from proxy.cli.launch.completion import COMPLETION
 from proxy.cli.models import MODELS
 from proxy.cli.monitor.cache import CACHE
-from proxy.cli.monitor.command import MONITOR
-from proxy.cli.monitor.demo import DEMO
+from proxy.cli.monitor.command import DEMO, MONITOR
 from proxy.cli.sandbox import SANDBOX
 from proxy.cli.serve import SERVE
 from proxy.cli.service.command import SERVICE
-from proxy.cli.typed import typed
-from proxy.cli.usage.command import USAGE
-from proxy.cli.version import VERSION
+from proxy.cli.usage import USAGE
 from proxy.errors import ProxyError, as_typed
 from proxy.version import __version__
+
+
+async def _print_version(_arguments: argparse.Namespace, _context: Context) -> int:
+    print(f"{APP} {__version__}")
+    return 0
+
+
+VERSION = Command("version", "print the version", _print_version)
+
 
 COMMANDS = (
     *(SERVE, CLAUDE, CODEX, ENV, MONITOR, DEMO, AUTH, KEYS, USAGE, CACHE, MODELS),

@@ -1,10 +1,13 @@
-"""The table of checks, and the one loop over it."""
+"""The set-up of this user as far as it can be read, the table of checks, and the one loop over it."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
+from proxy.cli.account import SignIn, sign_ins
+from proxy.cli.command import Context
+from proxy.cli.config_file import ConfigFile
 from proxy.cli.doctor.clients import CLIENTS
 from proxy.cli.doctor.data import DATA
 from proxy.cli.doctor.files import FILES
@@ -13,6 +16,22 @@ from proxy.cli.doctor.listener import LISTENER
 from proxy.cli.doctor.network import CLOCK, NETWORK
 from proxy.cli.doctor.settings import SETTINGS
 from proxy.cli.doctor.sign_ins import SIGN_INS
+from proxy.config import Config, ConfigError
+
+
+def setup_of(context: Context, *, offline: bool = False) -> Setup:
+    """With defaults and without sign-ins where the settings cannot be used: the findings tell why."""
+    file = _file(context)
+    known: Sequence[SignIn] = sign_ins(context, file) if file is not None else ()
+    return Setup(context, file, file.config if file is not None else Config(), known, offline)
+
+
+def _file(context: Context) -> ConfigFile | None:
+    try:
+        return ConfigFile(context, new=True)
+    except ConfigError:
+        return None
+
 
 #: In the order in which they are told: what the later ones stand on comes first.
 GROUPS: tuple[Group, ...] = (SETTINGS, FILES, LISTENER, SIGN_INS, NETWORK, CLOCK, CLIENTS, DATA)

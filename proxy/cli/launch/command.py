@@ -59,7 +59,7 @@ async def _codex(arguments: argparse.Namespace, context: Context) -> int:
 
 
 async def _env(arguments: argparse.Namespace, context: Context) -> int:
-    from proxy.cli.launch.printing import print_variables
+    from proxy.cli.launch.launching import print_variables
 
     return print_variables(arguments, context)
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from samples import rows
 
-from proxy.cli.typed import VARIABLE, typed
+from proxy.cli.command import TYPED_VARIABLE, typed
 
 MODULE = "/x/proxy/__main__.py"
 
 #: variables, sys.argv[0], sys.orig_argv, what to type
 STARTS = [
-    ({VARIABLE: "scripts/start"}, MODULE, [".venv/bin/python", "-m", "proxy"], "scripts/start"),
-    ({VARIABLE: "/my tools/start"}, MODULE, ["python", "-m", "proxy"], "'/my tools/start'"),
-    ({VARIABLE: ""}, MODULE, ["python3", "-m", "proxy"], "python3 -m proxy"),
+    ({TYPED_VARIABLE: "scripts/start"}, MODULE, [".venv/bin/python", "-m", "proxy"], "scripts/start"),
+    ({TYPED_VARIABLE: "/my tools/start"}, MODULE, ["python", "-m", "proxy"], "'/my tools/start'"),
+    ({TYPED_VARIABLE: ""}, MODULE, ["python3", "-m", "proxy"], "python3 -m proxy"),
     ({}, MODULE, ["python", "-m", "proxy"], "python -m proxy"),
     ({}, ".venv/bin/model-proxy", ["x", ".venv/bin/model-proxy"], ".venv/bin/model-proxy"),
 ]
@@ -42,7 +42,7 @@ def test_the_start_script_says_how_it_was_called(tmp_path: Path) -> None:
     script = Path(__file__).parents[2] / "scripts" / "start"
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     python = tmp_path / ".venv" / "bin" / "python"
-    python.write_text(f'#!/bin/sh\necho "${VARIABLE} $*"\n')
+    python.write_text(f'#!/bin/sh\necho "${TYPED_VARIABLE} $*"\n')
     python.chmod(0o755)
     copy = tmp_path / "start"
     last = script.read_text().splitlines()[-1]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from samples import rows
 
-from proxy.cli.usage.bars import Terminal, bars, kept_lines
+from proxy.cli.usage import Terminal, bars, kept_lines
 from proxy.core.allowances.report import Allowance, AllowanceWindow
 
 NOW = 1_795_180_000.0

@@ -6,7 +6,7 @@ import os
 import pty
 import termios
 
-from proxy.cli.line_input import LineInput
+from proxy.cli.auth import LineInput
 
 
 async def test_lines_of_a_pipe() -> None:
