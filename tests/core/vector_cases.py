@@ -50,8 +50,7 @@ from proxy.core.responses_events import responses_failure
 from proxy.core.routing import normalise_model
 from proxy.core.sse import SSEDecoder, load_json, mended_text
 from proxy.core.stops import StopSequences, stops_of
-from proxy.core.tokens.counting import Length
-from proxy.core.tokens.responses_count import count_responses
+from proxy.core.tokens.counting import Length, count_responses
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import ProxyError

@@ -13,9 +13,8 @@ from proxy.cli.command import Command, Context, say
 from proxy.config import ConfigError
 from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import CONVERTED, UPSTREAM_REQUEST
-from proxy.observe.capture.reading.diff import Change, Comparison, common_length, compare, counts
+from proxy.observe.capture.reading.diff import Change, Comparison, cached_input, common_length, compare, counts
 from proxy.observe.capture.reading.folder import CaptureFolder, captures_of
-from proxy.observe.capture.reading.usage import cached_input
 
 #: Any of the names of what a client sent: the number is what counts.
 RECEIVED = "010"

@@ -15,8 +15,7 @@ from proxy.cli.command import Command, Context, say
 from proxy.config import ConfigError
 from proxy.core.sse import dump_printable
 from proxy.observe.capture.layout import EVENTS
-from proxy.observe.capture.reading.folder import Artifact, CaptureFolder, captures_in
-from proxy.observe.capture.reading.removal import measured, remove
+from proxy.observe.capture.reading.folder import Artifact, CaptureFolder, captures_in, measured, remove
 
 #: Widths that keep a line on a wide terminal; the id comes last and is whole, since one copies it.
 _SESSION, _MODEL = 14, 28

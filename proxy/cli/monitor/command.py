@@ -51,7 +51,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 def _print(snapshot: Snapshot) -> None:
     """As many lines as there is to say."""
-    from proxy.observe.monitor.terminal.plain import plain_lines
+    from proxy.observe.monitor.terminal.screen import plain_lines
 
     columns = shutil.get_terminal_size(PLAIN_SIZE).columns
     for line in plain_lines(snapshot, columns, time.time()):

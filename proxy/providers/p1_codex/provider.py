@@ -23,8 +23,7 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.core.routing import Catalog
 from proxy.core.sse import dump_json
-from proxy.core.tokens.counting import Length
-from proxy.core.tokens.responses_count import count_responses
+from proxy.core.tokens.counting import Length, count_responses
 from proxy.core.tools.read_tool import OffsetStore
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted

@@ -12,8 +12,8 @@ from proxy.core.convert.history.responses_dialect import Item, ResponsesDialect
 from proxy.core.effort import effort_asked
 from proxy.core.invalid import InvalidRequest, cut
 from proxy.core.routing import Added, is_auto_review
+from proxy.core.tokens.counting import Prices, count_responses
 from proxy.core.tokens.heuristic import heuristic_tokens
-from proxy.core.tokens.responses_count import Prices, count_responses
 from proxy.core.tools.calls import short_key
 from proxy.core.tools.schema import FORMAT_NAME, output_format
 from proxy.core.tools.step_budget import ToolSteps

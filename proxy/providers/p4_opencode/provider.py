@@ -13,8 +13,7 @@ from proxy.core.messages import Event
 from proxy.core.reducer import AnswerRules
 from proxy.core.responses_events import is_last
 from proxy.core.routing import Added, Catalog
-from proxy.core.tokens.counting import Length
-from proxy.core.tokens.responses_count import count_responses
+from proxy.core.tokens.counting import Length, count_responses
 from proxy.core.tools.read_tool import OffsetStore, ReadOffsets
 from proxy.core.visible import Visible
 from proxy.errors import RequestError, UpstreamError

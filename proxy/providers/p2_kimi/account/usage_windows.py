@@ -17,8 +17,7 @@ from proxy.auth.grant import first_text, number
 from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.refresh import Credential, Credentials
 from proxy.auth.text import printable
-from proxy.core.allowances.moments import moment_of
-from proxy.core.allowances.rate_limits import WEEK_MINUTES, length_in_words
+from proxy.core.allowances.rate_limits import WEEK_MINUTES, length_in_words, moment_of
 from proxy.core.allowances.report import MAX_WINDOWS, Allowance, AllowanceWindow
 from proxy.providers.accounts.usage_report import UsageReport, ask_usage
 from proxy.providers.p2_kimi.account.device import device_headers

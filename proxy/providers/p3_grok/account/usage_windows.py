@@ -25,8 +25,7 @@ from proxy.auth.grant import first_text, number
 from proxy.auth.http import TokenResponse
 from proxy.auth.refresh import Credential, Credentials
 from proxy.auth.text import printable
-from proxy.core.allowances.moments import moment_of
-from proxy.core.allowances.rate_limits import WEEK_MINUTES
+from proxy.core.allowances.rate_limits import WEEK_MINUTES, moment_of
 from proxy.core.allowances.report import Allowance, AllowanceWindow
 from proxy.core.error_bodies import error_of_body
 from proxy.core.upstream_failures import failure_of
