@@ -56,9 +56,9 @@ from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import ProxyError
 from proxy.providers.contract import Call
 from proxy.providers.p1_codex.request import prepare, resolve
-from proxy.providers.p2_kimi.request import DIALECT as P2_DIALECT
+from proxy.providers.p2_kimi.provider import DIALECT as P2_DIALECT
 from proxy.providers.p3_grok import request as grok
-from proxy.providers.p3_grok.answers import answer_rules
+from proxy.providers.p3_grok.provider import answer_rules
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.p4_opencode.catalog import MODELS
 from proxy.providers.p4_opencode.request import dialect_of

@@ -1,4 +1,5 @@
-"""P2 as the server sees it, and as an upstream."""
+"""P2 as the server sees it, and as an upstream; its decisions about a request: effort, body, what is sent when the body
+is refused."""
 
 from __future__ import annotations
 
@@ -7,9 +8,11 @@ from functools import partial
 from typing import Any
 
 from proxy.auth.refresh import Credentials
+from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
+from proxy.core.effort import effort_asked
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
-from proxy.core.routing import Added, Catalog
+from proxy.core.routing import Added, Catalog, is_auto_review
 from proxy.core.visible import Visible
 from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport
@@ -17,12 +20,11 @@ from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p2_kimi.account import usage_windows
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
-from proxy.providers.p2_kimi.catalog import LABEL, catalog_of, model_for
-from proxy.providers.p2_kimi.request import chat_body, fallbacks, target_of
+from proxy.providers.p2_kimi.catalog import LABEL, KimiModel, catalog_of, model_for
 from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
-from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic_estimate
+from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
 from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import (
@@ -32,6 +34,52 @@ from proxy.providers.upstream.transport import (
     Transport,
     UpstreamRequest,
 )
+
+DIALECT = ChatDialect(
+    system="in_place",
+    tool_images="inside",
+    reasoning="calls",
+    bare_calls=True,
+    keep_auto=False,
+    strict_input=False,
+    typed=True,
+    limit="max_completion_tokens",
+)
+
+
+def target_of(model: str, request: Mapping[str, Any], added: Added = ()) -> Target:
+    """What a requested name comes to. The safety classifier is not to think: it is small, and waited for."""
+    row = model_for(model, added)
+    return Target(row.id, effort=None if is_auto_review(request) else row.effort(effort_asked(request)))
+
+
+def chat_body(call: Call, row: KimiModel) -> dict[str, Any]:
+    """The upstream body of a call, with the members that the vendor's own client sends. Raises InvalidRequest."""
+    extra: dict[str, Any] = {"thinking": row.thinking(call.target.effort)}
+    if call.cache_key:
+        extra["prompt_cache_key"] = call.cache_key
+    # the few tokens that the classifier asks for would go into reasoning where that cannot be switched off
+    limit = row.max_tokens(None if is_auto_review(call.request) else call.request.get("max_tokens"))
+    return messages_to_chat(call.request, ChatOptions(row.id, DIALECT, limit, extra), call.simplified)
+
+
+def _other_choice(row: KimiModel, body: Mapping[str, Any]) -> dict[str, Any] | None:
+    choice = body.get("tool_choice")
+    if choice is None:
+        return None
+    rest = {name: value for name, value in body.items() if name != "tool_choice"}
+    named = isinstance(choice, Mapping) and row.bears_required
+    return {**rest, "tool_choice": "required"} if named else rest
+
+
+def fallbacks(row: KimiModel) -> tuple[BodyFallback, ...]:
+    """What some models refuse, and the body that is sent then."""
+    return (BodyFallback(_refuses_the_choice, partial(_other_choice, row)),)
+
+
+def _refuses_the_choice(text: str) -> bool:
+    return "tool_choice" in text and "incompatible with thinking" in text
+
 
 SERVICE = "kimi"
 upstream_error = partial(failures.upstream_error, LABEL)

@@ -1,4 +1,4 @@
-"""P3 as the server sees it, and as an upstream."""
+"""P3 as the server sees it, and as an upstream: in what its requests and answers differ from those of others."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from functools import partial
 from typing import Any
 
 from proxy.auth.refresh import Credentials
-from proxy.core.convert.responses.searches import tells_of_search
-from proxy.core.ingress import IngressRules
+from proxy.core.convert.responses.searches import search_of, tells_of_search
+from proxy.core.effort import EFFORTS
+from proxy.core.ingress import WEB_SEARCH, HostedTool, IngressRules
+from proxy.core.invalid import cut
 from proxy.core.messages import Event
+from proxy.core.reducer import AnswerRules
 from proxy.core.routing import Added, Catalog
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
@@ -19,12 +22,9 @@ from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p3_grok.account import usage_windows
 from proxy.providers.p3_grok.account.signin import p3_credentials
-from proxy.providers.p3_grok.answers import answer_rules, not_shown
 from proxy.providers.p3_grok.catalog import LABEL, MODELS, NEWEST, catalog_of
 from proxy.providers.p3_grok.failures import PROFILE, client_error
-from proxy.providers.p3_grok.headers import answer_headers
-from proxy.providers.p3_grok.ingress import INGRESS
-from proxy.providers.p3_grok.request import Written, count, responses_body, target_of
+from proxy.providers.p3_grok.request import SAMPLING, Written, answer_headers, count, responses_body, target_of
 from proxy.providers.p3_grok.search import WEB, X
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.upstream.adapter import RequestBody
@@ -39,6 +39,78 @@ from proxy.providers.upstream.transport import (
     HttpTransport,
     Transport,
     UpstreamRequest,
+)
+
+#: A failure that names nothing known is not asked for again: a search may have been made.
+_UNNAMED = ("upstream", 502)
+
+
+def answer_rules(grok: GrokSettings, *, converted: bool) -> AnswerRules:
+    """The rules for one answer. `converted`: see `Call`; other APIs have items for searches, whatever the setting."""
+    return AnswerRules(
+        search="blocks" if converted or grok.search_blocks == "native" else "text",
+        cites=True,
+        parts=True,
+        exact=True,
+        any_limit=True,
+        told_usage=True,
+        unnamed=_UNNAMED,
+        unexplained=_UNNAMED,
+    )
+
+
+#: Parts of an answer, and what becomes of each: the events that the vendor's own client knows.
+_LIVES = {
+    "output_item": "added done",
+    "content_part": "added done",
+    "output_text": "delta done annotation.added",
+    "refusal": "delta done",
+    "function_call_arguments": "delta done",
+    "reasoning_summary_part": "added done",
+    "reasoning_summary_text": "delta done",
+    "reasoning_text": "delta done",
+    "web_search_call": "in_progress searching completed",
+    "x_search_call": "in_progress searching completed",
+    "custom_tool_call_input": "delta done",
+}
+_WHOLE = "created queued in_progress completed failed incomplete doom_loop_check"
+_KNOWN = frozenset(
+    {
+        *("error", "keepalive", "ping", "rate_limits.updated"),
+        *(f"response.{name}" for name in _WHOLE.split()),
+        *(f"response.{part}.{step}" for part, steps in _LIVES.items() for step in steps.split()),
+    }
+)
+
+
+def not_shown(event: Mapping[str, Any]) -> str | None:
+    """What of an event the client never sees, in words for the log; None for what is shown, or says nothing.
+
+    >>> not_shown({"type": "response.mcp_call.completed"}), not_shown({"type": "response.created"})
+    ('event response.mcp_call.completed', None)
+    """
+    kind, item = event.get("type"), event.get("item")
+    if not isinstance(kind, str):
+        return None
+    if kind not in _KNOWN:
+        return f"event {cut(kind)}"
+    is_call = (
+        kind == "response.output_item.done" and isinstance(item, Mapping) and item.get("type") == "custom_tool_call"
+    )
+    return f"call of {cut(str(item.get('name')))}" if is_call and item and search_of(item) is None else None
+
+
+#: The service can narrow it so; the hub has no words for that.
+X_SEARCH = HostedTool(
+    {"type": "x_search", "name": "x_search"},
+    refused=frozenset({"allowed_x_handles", "excluded_x_handles", "from_date", "to_date"}),
+)
+
+INGRESS = IngressRules(
+    efforts=("none", *EFFORTS),
+    hosted={"web_search": WEB_SEARCH, "x_search": X_SEARCH},
+    honours=frozenset({"max_tokens", "stop", *SAMPLING}),
+    formats=frozenset({"json_schema"}),
 )
 
 

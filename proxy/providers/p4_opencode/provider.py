@@ -22,7 +22,7 @@ from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p4_opencode import request as p4_request
 from proxy.providers.p4_opencode.account import usage_windows
 from proxy.providers.p4_opencode.catalog import LABEL, WIRE_PATHS, OpenCodeModel, catalog_of, model_for
-from proxy.providers.p4_opencode.ingress import ingress_of
+from proxy.providers.p4_opencode.request import ingress_of
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestBody

@@ -19,9 +19,9 @@ from proxy.core.secret import Secret
 from proxy.errors import ProxyError, SignInError
 from proxy.providers.contract import Services
 from proxy.providers.p5_cursor.catalog import LABEL, MAX_ID, catalog_of
-from proxy.providers.p5_cursor.headers import call_headers
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.snapshot import SNAPSHOT
+from proxy.providers.p5_cursor.wire.envelopes import call_headers
 from proxy.providers.p5_cursor.wire.protobuf import decode
 from proxy.providers.upstream.credential import CredentialSource
 

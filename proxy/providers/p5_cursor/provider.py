@@ -10,7 +10,7 @@ from typing import Any
 
 from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner
-from proxy.core.ingress import IngressRules
+from proxy.core.ingress import BridgedTools, IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Added, Catalog
 from proxy.providers.contract import Call, Services, Target
@@ -20,12 +20,16 @@ from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
 from proxy.providers.p5_cursor.bridge.results import find_result
 from proxy.providers.p5_cursor.catalog import LABEL, known_ids
 from proxy.providers.p5_cursor.conversations import Conversations
-from proxy.providers.p5_cursor.ingress import INGRESS
 from proxy.providers.p5_cursor.live_catalog import LiveCatalog
 from proxy.providers.p5_cursor.models import select
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.credential import RequestCredential
+
+#: Pictures go along with a run as they are, and nobody fetches one. An answer is as long as the service lets it be.
+INGRESS = IngressRules(
+    image_urls=False, tools=BridgedTools("Cursor", frozenset({"Read", "Write", "Bash"})), honours=frozenset({"stop"})
+)
 
 
 class CursorProvider:

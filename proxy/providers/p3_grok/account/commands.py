@@ -12,7 +12,7 @@ from proxy.providers.accounts.usage_report import UsageReport, closing_after
 from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p3_grok.account import signin
 from proxy.providers.p3_grok.account import usage_windows as usage
-from proxy.providers.p3_grok.account.plan import tell_missing_plan
+from proxy.providers.p3_grok.account.usage_windows import tell_missing_plan
 from proxy.providers.p3_grok.settings import GrokSettings
 
 

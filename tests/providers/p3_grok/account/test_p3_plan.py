@@ -14,8 +14,8 @@ from samples import rows
 from proxy.loading import load
 from proxy.providers.accounts.usage_report import closing_after
 from proxy.providers.p3_grok.account import usage_windows
-from proxy.providers.p3_grok.account.plan import no_access, tell_missing_plan
 from proxy.providers.p3_grok.account.signin import credential_file, p3_credentials
+from proxy.providers.p3_grok.account.usage_windows import no_access, tell_missing_plan
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.sandbox import Sandbox
 

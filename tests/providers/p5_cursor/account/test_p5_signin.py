@@ -13,7 +13,7 @@ from harness import until
 from proxy.auth.pkce import challenge_of
 from proxy.errors import ProxyError, SignInError
 from proxy.providers.p5_cursor.account import signin
-from proxy.providers.p5_cursor.account.poll import ATTEMPTS, delay_s
+from proxy.providers.p5_cursor.account.signin import ATTEMPTS, delay_s
 
 VERIFIER = "A" * 43
 ID = str(uuid.UUID(bytes=bytes(16), version=4))
