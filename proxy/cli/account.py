@@ -22,7 +22,7 @@ from proxy.settings import is_loopback
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
-    from proxy.providers.contract import Account
+    from proxy.providers.accounts.account import Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ def accounts_of(context: Context, file: ConfigFile) -> list[Owned]:
 
 
 def _account(entry: Entry, context: Context, file: ConfigFile, name: str) -> Account | None:
+    from proxy.providers.accounts.account import AccountContext
     from proxy.providers.accounts.named import root_of, settings_for
-    from proxy.providers.contract import AccountContext
 
     if entry.account is None:
         return None

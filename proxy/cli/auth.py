@@ -24,7 +24,7 @@ from proxy.errors import ProxyError
 from proxy.providers.entry import account_titles
 
 if TYPE_CHECKING:
-    from proxy.providers.contract import Account
+    from proxy.providers.accounts.account import Account
 
 
 _ACTIONS = "login: sign in; status: who is signed in; logout: delete what is stored"
@@ -64,7 +64,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 async def _paste(owned: Owned, called: str) -> None:
     """`called`: what the user calls the provider."""
-    from proxy.providers.contract import Pasting
+    from proxy.providers.accounts.account import Pasting
 
     account: Account = owned.account
     if not isinstance(account, Pasting):

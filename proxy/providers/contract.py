@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from proxy.auth.pasted import ReadLine
 from proxy.config import Config
 from proxy.core.allowances.accounts import account_key
 from proxy.core.identity import Owner
@@ -328,52 +327,6 @@ class Caching(Protocol):
 
     def cache_owner(self) -> Hashable:
         """Whose cache it is, to be compared only: another account or key has another cache. None: not known."""
-        ...
-
-
-#: Prints one line for the user.
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class AccountContext:
-    """What the command line lends an account.
-
-    source   tells where a setting comes from, given its key (or first variable): a variable, or the file
-    connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly. Given
-             URLs that all lead to this machine, it goes there directly
-    name     of the account, "" for the one without
-    """
-
-    config_root: Path
-    config: Config
-    source: Callable[[str], str | None]
-    connect: Callable[..., AbstractAsyncContextManager[aiohttp.ClientSession]]
-    name: str = ""
-
-
-class Account(Protocol):
-    """What a user can do with the account of a provider. Failures are ProxyErrors with a message for the terminal."""
-
-    async def login(self, *, device: bool, say: Say) -> None: ...
-
-    def status(self, *, say: Say) -> bool:
-        """Prints what is known without asking anybody; False when there is no credential."""
-        ...
-
-    async def logout(self, *, say: Say) -> None: ...
-
-    async def usage(self) -> UsageReport:
-        """Asks what is left of the allowance."""
-        ...
-
-
-@runtime_checkable
-class Pasting(Protocol):
-    """An account whose sign-in in a browser ends at an address, which may be pasted."""
-
-    async def login_pasted(self, *, read: ReadLine, say: Say) -> None:
-        """As `login`, with a browser on any machine. `read` gives what the user pasted."""
         ...
 
 

@@ -34,8 +34,8 @@ from proxy.core.allowances.report import Allowance, AllowanceWindow
 from proxy.core.error_bodies import error_of_body
 from proxy.core.upstream_failures import failure_of
 from proxy.errors import UpstreamError
+from proxy.providers.accounts.account import Say
 from proxy.providers.accounts.usage_report import UsageReport, ask_usage
-from proxy.providers.contract import Say
 from proxy.providers.p3_grok.catalog import LABEL
 from proxy.providers.p3_grok.request import client_headers
 from proxy.providers.p3_grok.settings import GrokSettings

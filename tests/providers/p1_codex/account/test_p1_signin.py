@@ -14,12 +14,15 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from harness import configured
+from oauth_accounts import context_of
 from samples import rows
 
 from proxy.auth.pkce import challenge_of, new_pkce
 from proxy.errors import SignInError
+from proxy.loading import load
 from proxy.providers.p1_codex.account import signin
-from proxy.providers.p1_codex.account.signin import account_id
+from proxy.providers.p1_codex.account.signin import CodexAccount, account_id
 
 NOW_S = 1_800_000_000.0
 NOW_MS = 1_800_000_000_000
@@ -145,9 +148,13 @@ class Browser:
             self.pages.put_nowait((response.status, await response.text()))
 
 
+def account(root: Path, issuer: Issuer, **ports: Any) -> CodexAccount:
+    return CodexAccount(context_of(root, configured(load({})[0], p1_issuer=issuer.url), issuer.session, **ports))
+
+
 async def log_in(root: Path, issuer: Issuer, browser: Browser | None, said: list[str], **options: Any) -> Any:
-    options |= {"opener": browser, "ports": (0,), "clock": lambda: NOW_S}
-    return await signin.login(root, issuer.url, say=said.append, session=issuer.session, **options)
+    options |= {"opener": browser, "listen_on": (0,), "clock": lambda: NOW_S}
+    return await account(root, issuer, **options).login(device=False, say=said.append)
 
 
 async def test_browser_sign_in(tmp_path: Path, issuer: Issuer) -> None:
@@ -216,7 +223,7 @@ async def log_in_device(root: Path, issuer: Issuer, said: list[str]) -> list[flo
 
     clocks: dict[str, Any] = {"clock": lambda: NOW_S, "monotonic": lambda: sum(sleeps), "sleep": sleep}
     try:
-        await signin.login_device(root, issuer.url, say=said.append, session=issuer.session, **clocks)
+        await account(root, issuer, **clocks).login(device=True, say=said.append)
     except SignInError as error:
         said.append(error.message)
     return sleeps

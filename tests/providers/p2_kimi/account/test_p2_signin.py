@@ -28,9 +28,7 @@ def p2(world: World) -> Any:
 
 
 async def sign_in(world: World) -> Any:
-    clock = world.clock
-    clocks: dict[str, Any] = {"clock": clock, "monotonic": clock, "sleep": clock.sleep}
-    return await signin.login(world.root, world.sandbox.origin, say=world.said.append, session=world.session, **clocks)
+    return await world.command_line().login(device=False, say=world.said.append)
 
 
 async def test_sign_in(world: World, p2: Any) -> None:
