@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.auth.http import TokenResponse
-from proxy.auth.refresh import Credential, Credentials, sign_in_hint
+from proxy.auth.refresh import sign_in_hint
+from proxy.auth.store import Credential
 from proxy.core.allowances.report import Allowance, moved
 from proxy.core.allowances.words import plain_lines
 from proxy.core.sse import dump_printable
 from proxy.core.upstream_failures import kind_of_status
 from proxy.errors import SignInError, UpstreamError
+from proxy.providers.upstream.credential import CredentialSource
 
 #: Top-level members whose names begin so identify the user.
 _IDENTITIES = ("user", "account", "workspace", "email")
@@ -60,7 +62,7 @@ class UsageReport:
 
 
 @asynccontextmanager
-async def closing_after(credentials: Credentials) -> AsyncIterator[Credentials]:
+async def closing_after(credentials: CredentialSource) -> AsyncIterator[CredentialSource]:
     """Credentials for one question."""
     try:
         yield credentials
@@ -71,7 +73,7 @@ async def closing_after(credentials: Credentials) -> AsyncIterator[Credentials]:
 async def ask_usage(
     label: str,
     service: str,
-    credentials: Credentials,
+    credentials: CredentialSource,
     ask: Callable[[Credential], Awaitable[TokenResponse]],
     read: Read,
     clock: Callable[[], float],

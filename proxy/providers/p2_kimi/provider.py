@@ -7,25 +7,25 @@ from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from typing import Any
 
-from proxy.auth.refresh import Credentials
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
 from proxy.core.effort import effort_asked
-from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
-from proxy.core.routing import Added, Catalog, is_auto_review
+from proxy.core.routing import Added, is_auto_review
 from proxy.core.visible import Visible
 from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport
+from proxy.providers.base import SignedInProvider
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p2_kimi.account import usage_windows
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
-from proxy.providers.p2_kimi.catalog import LABEL, KimiModel, catalog_of, model_for
+from proxy.providers.p2_kimi.catalog import LABEL, KimiModel, model_for
+from proxy.providers.p2_kimi.entry import KIMI
 from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
-from proxy.providers.upstream.credential import RequestCredential
+from proxy.providers.upstream.credential import CredentialSource, RequestCredential
 from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import (
     Batch,
@@ -103,7 +103,7 @@ class KimiAdapter:
         *,
         transport: Transport,
         url: str,
-        credentials: Credentials,
+        credentials: CredentialSource,
         agent: str,
     ) -> None:
         self._call = call
@@ -158,16 +158,15 @@ class KimiAdapter:
         return client_error(error)
 
 
-class KimiProvider:
+class KimiProvider(SignedInProvider[KimiSettings]):
     """The Kimi Code subscription."""
 
-    label = LABEL
+    entry, section = KIMI, KimiSettings
 
     def __init__(self, services: Services) -> None:
-        self._services = services
         config = services.config()
         kimi = config.section(KimiSettings)
-        self._credentials = p2_credentials(
+        credentials = p2_credentials(
             services.config_dir,
             kimi.oauth_host,
             services.client_for(kimi.oauth_host),
@@ -177,39 +176,19 @@ class KimiProvider:
             sleep=services.sleep,
             happened=services.happened,
         )
+        super().__init__(services, credentials)
         http, timers = services.client_for(kimi.base_url), services.tuning.of(HttpTimers)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
 
-    def ingress(self, model: str) -> IngressRules:
-        return IngressRules()
-
-    def hosted_tools(self, model: str) -> frozenset[str]:
-        return frozenset()
-
-    def catalog(self) -> Catalog:
-        return catalog_of(self._added)
-
-    def signed_in(self) -> bool:
-        return self._credentials.present
-
-    def tells_cached(self, model: str) -> bool:
-        return True
-
-    def cache_owner(self) -> int | None:
-        return self._credentials.account
-
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        return target_of(model, request, self._added)
-
-    @property
-    def _added(self) -> Added:
-        return self._services.config().section(KimiSettings).models
+        return target_of(model, request, self._settings.models)
 
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
-        return translated(call, lambda: chat_body(call, model_for(call.model, self._added)), partial(self._ask, call))
+        row = model_for(call.model, self._settings.models)
+        return translated(call, lambda: chat_body(call, row), partial(self._ask, call))
 
     def _ask(self, call: Call, body: dict[str, Any]) -> AsyncGenerator[list[Event], None]:
         config = self._services.config()
@@ -226,9 +205,6 @@ class KimiProvider:
 
     async def ask_allowance(self) -> UsageReport:
         services, config = self._services, self._services.config()
-        base_url = config.section(KimiSettings).base_url
+        base_url = self._settings.base_url
         http, agent = services.client_for(base_url), user_agent(config)
         return await usage_windows.ask(self._credentials, services.config_dir, base_url, agent, http, services.clock)
-
-    async def close(self) -> None:
-        await self._credentials.close()

@@ -7,29 +7,29 @@ from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from typing import Any
 
-from proxy.auth.refresh import Credentials
 from proxy.core.convert.responses.searches import search_of, tells_of_search
 from proxy.core.effort import EFFORTS
 from proxy.core.ingress import WEB_SEARCH, HostedTool, IngressRules
 from proxy.core.invalid import cut
 from proxy.core.messages import Event
 from proxy.core.reducer import AnswerRules
-from proxy.core.routing import Added, Catalog
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Log
 from proxy.providers.accounts.usage_report import UsageReport
+from proxy.providers.base import SignedInProvider
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p3_grok.account import usage_windows
 from proxy.providers.p3_grok.account.signin import p3_credentials
-from proxy.providers.p3_grok.catalog import LABEL, MODELS, NEWEST, catalog_of
+from proxy.providers.p3_grok.catalog import LABEL, MODELS, NEWEST
+from proxy.providers.p3_grok.entry import GROK
 from proxy.providers.p3_grok.failures import PROFILE, client_error
 from proxy.providers.p3_grok.request import SAMPLING, Written, answer_headers, count, responses_body, target_of
 from proxy.providers.p3_grok.search import WEB, X
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.upstream.adapter import RequestBody
 from proxy.providers.upstream.attempts import AttemptRunner
-from proxy.providers.upstream.credential import RequestCredential
+from proxy.providers.upstream.credential import CredentialSource, RequestCredential
 from proxy.providers.upstream.new_models import NewModels, is_new
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.translating import translated
@@ -153,7 +153,7 @@ class GrokAdapter:
     profile = PROFILE
 
     def __init__(
-        self, call: Call, services: Services, written: Written, *, transport: Transport, credentials: Credentials
+        self, call: Call, services: Services, written: Written, *, transport: Transport, credentials: CredentialSource
     ) -> None:
         self._call = call
         self._grok = services.config().section(GrokSettings)
@@ -197,16 +197,14 @@ class GrokAdapter:
         return client_error(error)
 
 
-class GrokProvider:
+class GrokProvider(SignedInProvider[GrokSettings]):
     """The Grok subscription."""
 
-    label = LABEL
+    entry, section = GROK, GrokSettings
 
     def __init__(self, services: Services) -> None:
-        self._services = services
-        self._new_models = NewModels(services.log, LABEL)
         grok = services.config().section(GrokSettings)
-        self._credentials = p3_credentials(
+        credentials = p3_credentials(
             services.config_dir,
             grok.issuer,
             services.client_for(grok.issuer),
@@ -215,6 +213,8 @@ class GrokProvider:
             sleep=services.sleep,
             happened=services.happened,
         )
+        super().__init__(services, credentials)
+        self._new_models = NewModels(services.log, LABEL)
         http, timers = services.client_for(grok.base_url), services.tuning.of(HttpTimers)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
 
@@ -224,27 +224,11 @@ class GrokProvider:
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset({WEB, X})
 
-    def catalog(self) -> Catalog:
-        return catalog_of(self._added)
-
-    def signed_in(self) -> bool:
-        return self._credentials.present
-
-    def tells_cached(self, model: str) -> bool:
-        return True
-
-    def cache_owner(self) -> int | None:
-        return self._credentials.account
-
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        target = target_of(model, request, self._added)
-        if is_new(target.model, MODELS, self._added):
+        target = target_of(model, request, self._settings.models)
+        if is_new(target.model, MODELS, self._settings.models):
             self._new_models.met(target.model, NEWEST.id)
         return target
-
-    @property
-    def _added(self) -> Added:
-        return self._services.config().section(GrokSettings).models
 
     async def count_tokens(self, call: Call) -> int:
         return await self._services.tokenizer.run(lambda _length: count(self._written(call).body))
@@ -253,10 +237,8 @@ class GrokProvider:
         return translated(call, lambda: self._written(call), partial(self._ask, call))
 
     def _written(self, call: Call) -> Written:
-        config = self._services.config()
-        return responses_body(
-            call, config.section(GrokSettings), config.search_constraints, self._services.signs_as(LABEL)
-        )
+        constraints = self._services.config().search_constraints
+        return responses_body(call, self._settings, constraints, self._services.signs_as(LABEL))
 
     def _ask(self, call: Call, written: Written) -> AsyncGenerator[list[Event], None]:
         adapter = GrokAdapter(
@@ -265,9 +247,6 @@ class GrokProvider:
         return AttemptRunner(call, self._services, adapter).run()
 
     async def ask_allowance(self) -> UsageReport:
-        grok = self._services.config().section(GrokSettings)
+        grok = self._settings
         http = self._services.client_for(grok.base_url)
         return await usage_windows.ask(self._credentials, grok, http, self._services.clock)
-
-    async def close(self) -> None:
-        await self._credentials.close()

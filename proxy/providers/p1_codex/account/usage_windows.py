@@ -8,7 +8,6 @@ from functools import partial
 import aiohttp
 
 from proxy.auth.http import TokenClient, TokenResponse
-from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.providers.accounts.usage_report import UsageReport, ask_usage
@@ -16,12 +15,13 @@ from proxy.providers.p1_codex.account.rate_limits import usage_allowance
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.request import account_headers, with_credential
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.upstream.credential import CredentialSource
 
 SERVICE = "Codex"
 
 
 async def ask(
-    credentials: Credentials, config: Config, session: aiohttp.ClientSession, clock: Callable[[], float]
+    credentials: CredentialSource, config: Config, session: aiohttp.ClientSession, clock: Callable[[], float]
 ) -> UsageReport:
     """Raises ProxyError with a message for the terminal."""
     send = partial(_send, config, session)

@@ -26,7 +26,6 @@ import aiohttp
 
 from proxy.auth.grant import first_text, number
 from proxy.auth.http import TIMEOUT, TokenClient, TokenResponse
-from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.auth.text import printable
 from proxy.core.allowances.rate_limits import WEEK_MINUTES, moment_of
@@ -39,6 +38,7 @@ from proxy.providers.accounts.usage_report import UsageReport, ask_usage
 from proxy.providers.p3_grok.catalog import LABEL
 from proxy.providers.p3_grok.request import client_headers
 from proxy.providers.p3_grok.settings import GrokSettings
+from proxy.providers.upstream.credential import CredentialSource
 
 SERVICE = "Grok"
 
@@ -50,7 +50,7 @@ _SPENT = (("Month", "used", "monthlyLimit", False), ("Pay as you go", "onDemandU
 
 
 async def ask(
-    credentials: Credentials, grok: GrokSettings, session: aiohttp.ClientSession, clock: Callable[[], float]
+    credentials: CredentialSource, grok: GrokSettings, session: aiohttp.ClientSession, clock: Callable[[], float]
 ) -> UsageReport:
     """Raises ProxyError with a message for the terminal."""
     return await ask_usage(LABEL, SERVICE, credentials, partial(_ask, session, grok), allowance_of, clock)
