@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.cli.captures.printable import counted, cut, one_line
 from proxy.cli.captures.selection import Head, all_of, chosen, folder_of, head_of
 from proxy.cli.command import Command, Context, say
+from proxy.cli.printable import counted, cut, one_line
 from proxy.config import ConfigError
 from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import CONVERTED, UPSTREAM_REQUEST

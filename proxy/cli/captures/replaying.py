@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proxy.cli.captures.comparing import RECEIVED
-from proxy.cli.captures.printable import counted, one_line, printable
 from proxy.cli.captures.restoring import Restorer, restored_headers
 from proxy.cli.captures.selection import chosen
 from proxy.cli.command import APP, Command, Context, say
 from proxy.cli.config_file import ConfigFile
+from proxy.cli.printable import counted, one_line, printable
 from proxy.config import Config, ConfigError
 from proxy.core.sse import SSEDecoder, dump_json
 from proxy.loading import load, settings_of

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proxy.cli.captures.printable import cut
 from proxy.cli.command import APP, Context
 from proxy.cli.paths import state_root
+from proxy.cli.printable import cut
 from proxy.config import ConfigError
 from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import METADATA, SUMMARY, TRAFFIC

@@ -23,10 +23,10 @@ from proxy.cli.banner import reachable
 from proxy.cli.command import TYPED_FOLDER, TYPED_VARIABLE, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.launch.background import OPENAI_ROUTES, WATCHES, Background, answers, check_running, free_port
-from proxy.cli.launch.choosing import UnknownModel, first_entry, served_model
 from proxy.cli.launch.client_environment import (
     ELSEWHERE,
     Served,
+    UnknownModel,
     Variable,
     asked_model,
     child_environment,
@@ -34,7 +34,9 @@ from proxy.cli.launch.client_environment import (
     claude_code_child,
     codex,
     codex_options,
+    first_entry,
     openai,
+    served_model,
     without_elsewhere,
 )
 from proxy.cli.launch.shells import SHELLS, Shell, usual_shell

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from proxy.cli.banner import claude_code_lines, reachable
 from proxy.cli.command import APP, Command, Context, say
 from proxy.cli.config_file import ConfigFile
-from proxy.cli.launch.choosing import served_model
+from proxy.cli.launch.client_environment import served_model
 from proxy.cli.monitor.full_screen import full_screen, obstacle
 from proxy.cli.monitor.running_proxy import RunningProxy, running_proxy
 from proxy.cli.paths import config_root, state_root
