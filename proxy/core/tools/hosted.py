@@ -18,7 +18,7 @@ _PLAIN = frozenset({"", "custom", "function"})
 _DATE = re.compile(r"_[0-9]{8}\Z")
 _SEARCH = "web_search"
 #: A model whose service searches by itself.
-_SEARCHING_MODEL = "gpt-5.6-sol"
+SEARCHING_MODEL = "gpt-5.6-sol"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,5 +179,5 @@ def _words(one: Missing, label: str) -> str:
     called = cut(one.kind) if named else f"{cut(str(one.name))} ({cut(one.kind)})"
     cure = "Leave it out, or declare a tool of your own that the client runs."
     if one.kind.startswith(_SEARCH):
-        cure = f"Use a model whose service searches, such as {_SEARCHING_MODEL}, or a search tool of your own."
+        cure = f"Use a model whose service searches, such as {SEARCHING_MODEL}, or a search tool of your own."
     return f"{called} runs on the server, and {label} has none such for this model. {cure}"
