@@ -41,7 +41,7 @@ class Owned:
 
     @property
     def title(self) -> str:
-        """How a user is told of it."""
+        """The name that users see."""
         return f"{self.key} ({self.entry.catalog.service})"
 
     def say(self, line: str) -> None:
@@ -111,12 +111,12 @@ class SignIn:
 
     @property
     def title(self) -> str:
-        """How a user is told of it."""
+        """The name that users see."""
         return f"{account_key(self.entry.label, self.name)} ({self.entry.catalog.service})"
 
     @property
     def state(self) -> str:
-        """In a word or two: something that is there and cannot be used is told apart from nothing."""
+        """In a word or two: an unusable sign-in is not the same as none."""
         if self.usable:
             return "signed in"
         return NOT_SIGNED_IN if len(self.lines) < 2 else UNUSABLE
@@ -128,7 +128,7 @@ class SignIn:
 
 
 def cures(known: Iterable[SignIn | Owned], program: str) -> list[str]:
-    """What to type where nobody is signed in: a line for each provider that is served."""
+    """What to type when no account is signed in: a line for each provider that is served."""
     lines = ["nobody is signed in; any one of these is enough:"]
     for entry in (one.entry for one in known if one.entry.build is not None):
         typed = f"export {entry.key}=…" if entry.key else f"{program} auth login {entry.label}"

@@ -107,7 +107,7 @@ MAX_LINE_BYTES = 64 * 1024
 
 class LineInput:
     """`with LineInput() as lines: await lines.read()`. A thread of its own waits for the input, one that ends with the
-    process: Ctrl-C and a limit of time work while nobody types."""
+    process, so Ctrl-C and a time limit work while no line comes."""
 
     def __init__(self, descriptor: int | None = None) -> None:
         self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
@@ -128,7 +128,7 @@ class LineInput:
         return None if line is None else line.decode(errors="replace")
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for lines any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so no task waits for lines any more
             for line in self._from_input():
                 loop.call_soon_threadsafe(self._lines.put_nowait, line)
 

@@ -12,12 +12,12 @@ from proxy.cli.command import Command, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.config import ConfigError
 
-#: How long whoever has the port may take to say what it is.
+#: How long a server on the port may take to say what it is.
 PROBE_S = 3.0
 
 
 async def is_proxy(host: str, port: int, limit_s: float) -> bool:
-    """Whether `/healthz` is answered as we do. Plain sockets: no outgoing proxy has a part in it."""
+    """Whether a proxy of ours answers `/healthz`. Plain sockets: no outgoing proxy has a part in it."""
     request = f"GET /healthz HTTP/1.1\r\nHost: {address(host, port)}\r\nConnection: close\r\n\r\n"
     try:
         async with asyncio.timeout(limit_s):

@@ -42,9 +42,9 @@ COMMANDS = (
     *(CONFIG, DOCTOR, HEALTH, CAPTURES, SANDBOX, SERVICE, COMPLETION, VERSION),
 )
 DEFAULT = SERVE.name
-#: As a shell tells of a program that a closed pipe ended.
+#: The exit status that a shell gives for a program that a closed pipe ended.
 _CUT_OFF = 128 + 13
-#: Options that stand without a command; any others are those of the default one.
+#: Options that need no command; any others are those of the default one.
 _OWN_OPTIONS = ("-h", "--help", "-v", "--version")
 
 
@@ -61,7 +61,7 @@ def main(
         return status
     except ProxyError as error:
         print(f"{APP}: {as_typed(error.message, context.program)}", file=sys.stderr)
-    except BrokenPipeError:  # of `doctor | head`: nobody reads on
+    except BrokenPipeError:  # of `doctor | head`, which reads no further
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _CUT_OFF
     except OSError as error:  # a folder that is a file, a disk that is full

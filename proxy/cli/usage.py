@@ -40,7 +40,7 @@ class _Asked:
 
     report  the answer
     error   why there is none
-    kept    what a running proxy was told before, where there is no answer
+    kept    what a running proxy has heard before, where there is no answer
     """
 
     owned: Owned
@@ -174,12 +174,12 @@ def bars(known: Allowance, terminal: Terminal, now: float) -> list[str]:
 
 
 def kept_title(known: Allowance, now: float) -> str:
-    """The heading of what was told some time ago."""
+    """The heading of an allowance that was heard of some time ago."""
     return f"as of {age_text(now - (known.as_of or now))}:"
 
 
 def kept_lines(known: Allowance, now: float) -> list[str]:
-    """In words, of what was told some time ago: what began again since is not known."""
+    """Lines for an allowance that was heard of some time ago; a window that began again since is unknown."""
     return [
         kept_title(known, now),
         *(f"  {one.full_title}: {', '.join(_kept_row(one, now))}" for one in known.windows),
@@ -192,7 +192,7 @@ def _kept_row(window: AllowanceWindow, now: float) -> Iterator[str]:
 
 
 def _tails(window: AllowanceWindow, now: float) -> tuple[str, ...]:
-    """What stands behind the share, the longest first: where there is no room, the end counts more than amounts."""
+    """The words after the share, the longest first: where there is no room, the end counts more than amounts."""
     if window.is_over(now):
         return ("began again since",)
     amounts = [] if "%" in window.words or not window.words else [window.words]

@@ -51,7 +51,7 @@ class Target:
 
     model   upstream model id
     tier    service tier, None for the ordinary one
-    effort  reasoning effort, None when nobody asked for one
+    effort  reasoning effort, None when none was asked for
     uploads_noted  a picture that was uploaded to a service becomes a note, as any other that is not sent
     """
 
@@ -75,11 +75,11 @@ class Call:
     owner        key of conversation state, None for a request that must leave none behind
     auto_review  the safety classifier, sent to a model of our choice
     cache_hint   the caller's own prompt cache key, for a request without a session
-    folded       the answer is sent whole: nobody sees anything of it before its end
-    converted    the answer is rendered for another API than Messages: searches are told in blocks of their own, and
+    folded       the answer is sent whole: nothing of it is seen before its end
+    converted    the answer is rendered for another API than Messages: searches have blocks of their own, and
                  citations with their places in the text
-    capture      what is kept of the request for whoever looks for a fault; mostly nothing
-    timings      where its time goes: whoever sends it marks what became of it
+    capture      what is kept of the request for finding faults; mostly nothing
+    timings      where its time goes
     size         bytes of the client's body, 0 for a request of our own
     own_id       an id that a body names -> the caller's own, where several callers share the proxy
     simplified   names of tools whose schema was too much work to be sent in full; grows by translation
@@ -127,12 +127,12 @@ class Call:
         return self.session or self.cache_hint
 
     def record(self, event: LifecycleEvent) -> None:
-        """Tells whoever watches what became of this request."""
+        """Reports what became of this request."""
         self.recorder.record(self.request_id, event)
 
 
 def kept(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A request for whoever goes on reading it when its call has let go."""
+    """A copy for readers that outlive `Call.let_go`."""
     messages = request.get("messages")
     return {**request, "messages": [*messages]} if type(messages) is list else request
 
@@ -255,7 +255,7 @@ class MediaCall:
     timings: Timings = field(default_factory=Timings)
 
     def record(self, event: LifecycleEvent) -> None:
-        """Tells whoever watches what became of this request."""
+        """Reports what became of this request."""
         self.recorder.record(self.request_id, event)
 
 
@@ -266,7 +266,7 @@ class MediaAnswer:
     headers  those of the upstream that are safe to pass on
     body     JSON; taking it forgets it
     text     the transcript; empty for images
-    usage    Messages counters, None when the service tells none
+    usage    Messages counters, None when the service gives none
     """
 
     headers: Mapping[str, str]
@@ -321,7 +321,7 @@ class Caching(Protocol):
     """A provider that knows more of the prompt cache of its service."""
 
     def tells_cached(self, model: str) -> bool:
-        """Whether the service says how much of the input it had in its cache: then none told is none. `model` as the
+        """Whether the service says how much of the input it had in its cache; no number then means none. `model` as the
         upstream calls it."""
         ...
 
@@ -359,8 +359,8 @@ class Services:
     direct      the same without proxies, see `client_for`
     clock       epoch seconds
     tuning      timers and limits, for tests
-    allowances  is told what an answer says of the account's allowance
-    happened    is told of sign-ins that are renewed and of sockets
+    allowances  gets what an answer says of the account's allowance
+    happened    gets sign-ins that are renewed, and what happens to sockets
     account     the name of the account that the provider is made for; "" for the one without
     """
 

@@ -72,7 +72,7 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """How a user is told of it."""
+        """The name that users see."""
         return f"{self.catalog.label} ({self.catalog.service})"
 
 
@@ -96,7 +96,7 @@ class OwnSettings:
 
 
 def account_titles(providers: Iterable[Entry]) -> str:
-    """The providers that have an account, as a user is told of them."""
+    """The titles of the providers that have an account, for a message."""
     return ", ".join(entry.title for entry in providers if entry.account is not None)
 
 
@@ -106,7 +106,7 @@ def named(name: str, providers: Iterable[Entry]) -> Entry | None:
 
 
 def doubtful(config: Config, providers: Sequence[Entry]) -> list[str]:
-    """Warnings about models of the settings: those that another provider has too, and those that nobody lists."""
+    """Warnings about models of the settings: those that another provider has too, and those in no list."""
     catalogs = [entry.catalog_now(config) for entry in providers]
     warnings = []
     for entry, catalog in zip(providers, catalogs, strict=True):

@@ -176,7 +176,7 @@ async def _clear(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _inside(folder: Path, capture: CaptureFolder, found: Sequence[CaptureFolder]) -> CaptureFolder:
-    """The same, as it was found: a path may lead elsewhere, or through a link. Raises ConfigError."""
+    """The capture as `captures_in` found it: a path may lead elsewhere, or through a link. Raises ConfigError."""
     same = next((one for one in found if one.path.name == capture.path.name and one.path.samefile(capture.path)), None)
     if same is None:
         raise ConfigError(f"{cut(str(capture.path), 200)}: not in {folder}, nothing was removed")

@@ -1,6 +1,6 @@
 """A request out of a capture: what redaction took away becomes something valid, though not the same.
 
-Pure. What stood in a place is told by its key and by its neighbours. What stays as it is, `[redacted len=9]` in the
+Pure. The key and its neighbours say what was in a place. What stays as it is, `[redacted len=9]` in the
 place of an e-mail address, is a text like any other for the service.
 """
 
@@ -122,7 +122,7 @@ _NOT_SENT = frozenset(
 #: A header that HTTP can carry; a capture that somebody changed may have others.
 _LINE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*")
 
-#: Headers whose value tells conversations apart, so something must stand there.
+#: Headers whose value distinguishes conversations, so there must be some value.
 _AGENT = "agent-id"
 STAND_IN = "replayed"
 
@@ -219,7 +219,7 @@ _ID_PREFIXES = {"compaction": "cmp"}
 #: Keys whose values are opaque to us, redacted or not.
 _SEALED = frozenset({"encrypted_content", "signature"})
 
-#: key -> what stood there
+#: key -> a stand-in for its value
 _MAKERS: dict[str, Callable[[Restorer, str, Mapping[str, Any]], str]] = {
     "data": _data,
     "image_url": _picture,

@@ -26,7 +26,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is told of a capture before one looks into it; "" and None where its files do not say."""
+    """What a capture is, by its metadata and summary; "" and None where those do not say."""
 
     capture: CaptureFolder
     kind: str

@@ -20,7 +20,7 @@ from proxy.config import Config, ConfigError
 
 
 def setup_of(context: Context, *, offline: bool = False) -> Setup:
-    """With defaults and without sign-ins where the settings cannot be used: the findings tell why."""
+    """The set-up, with defaults and without sign-ins where the settings cannot be used: findings say so."""
     file = _file(context)
     known: Sequence[SignIn] = sign_ins(context, file) if file is not None else ()
     return Setup(context, file, file.config if file is not None else Config(), known, offline)
@@ -33,12 +33,12 @@ def _file(context: Context) -> ConfigFile | None:
         return None
 
 
-#: In the order in which they are told: what the later ones stand on comes first.
+#: In the order in which they are printed: what later ones depend on comes first.
 GROUPS: tuple[Group, ...] = (SETTINGS, FILES, LISTENER, SIGN_INS, NETWORK, CLOCK, CLIENTS, DATA)
 
 
 async def examine(setup: Setup, begin: Callable[[Group], None]) -> AsyncIterator[Section]:
-    """What each group found, as soon as it is known; `begin` is told of it before anything is done."""
+    """Yields what each group found, as soon as it is known; calls `begin` before the group is looked at."""
     for group in GROUPS:
         begin(group)
         found: list[Finding] = []
@@ -50,7 +50,7 @@ async def examine(setup: Setup, begin: Callable[[Group], None]) -> AsyncIterator
 
 
 async def _found(check: Check, setup: Setup) -> list[Finding]:
-    """What stops one check is a finding like others: the rest is looked at all the same."""
+    """What one check found. An exception in it is a finding like others, so the rest is looked at all the same."""
     try:
         found = check(setup)
         return [*(await found if inspect.isawaitable(found) else found)]

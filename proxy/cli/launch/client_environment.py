@@ -1,4 +1,4 @@
-"""What a client must be told to use the proxy, as data: the model that it begins with, its variables, its options. The
+"""What a client needs to use the proxy, as data: the model that it begins with, its variables, its options. The
 one place of these."""
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def asked_model(arguments: Iterable[str], names: Sequence[str]) -> str | None:
 
 
 class UnknownModel(ConfigError):
-    """Nobody serves it."""
+    """No provider serves the model."""
 
 
 def first_entry(providers: Sequence[Entry], config: Config, usable: Collection[str]) -> Entry:
@@ -190,7 +190,7 @@ def served_model(url: str, config: Config, providers: Sequence[Entry], first: En
     """What a client uses that begins with a model.
 
     first  the provider whose main model it is, where the user names none
-    model  a name of `models`, or a provider, whose main model is meant. Raises ConfigError when nobody knows it.
+    model  a name of `models`, or a provider, whose main model is meant. Raises ConfigError when it is unknown.
     """
     entry = first if model is None else named(model, providers)
     if entry is not None:

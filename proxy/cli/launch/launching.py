@@ -75,8 +75,8 @@ class SetOut:
 def set_out(context: Context, *, sandbox: bool = False, openai: bool = False, keep: float | None = None) -> SetOut:
     """Raises ConfigError.
 
-    openai  whether the OpenAI-style routes are needed; else a proxy that is started has them where nobody set otherwise
-    keep    seconds for which a proxy that is started stays when nobody uses it any more; None for as long as usual
+    openai  whether the OpenAI-style routes are needed; else a proxy that is started has them unless set otherwise
+    keep    seconds for which a proxy that is started stays after its last use; None for as long as usual
     """
     # What follows blocks the loop, whose own handler would only take note of Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -94,7 +94,7 @@ def set_out(context: Context, *, sandbox: bool = False, openai: bool = False, ke
 
 
 def return_to_folder(environment: Mapping[str, str]) -> None:
-    """Where the user stood: the script that starts this program leaves that folder."""
+    """Changes to the folder of the user, which the script that starts this program leaves."""
     if folder := environment.get(TYPED_FOLDER):
         os.chdir(folder)
 
@@ -110,7 +110,7 @@ def claude_model(environment: Mapping[str, str]) -> str | None:
 
 
 def settings_elsewhere(environment: Mapping[str, str]) -> list[str]:
-    """What to say of settings that would lead Claude Code elsewhere, and which it is told to leave out."""
+    """Warnings about settings that would lead Claude Code elsewhere, and that are overridden."""
     said = []
     for path, settings in _claude_settings(environment):
         variables = settings.get("env")
@@ -125,7 +125,7 @@ _PLACES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
 
 
 def _claude_settings(environment: Mapping[str, str]) -> Iterable[tuple[Path, Mapping[str, Any]]]:
-    """Those that count most first."""
+    """Yields the settings of Claude Code, those that count most first."""
     own = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME", "")) / ".claude")
     project = Path(".claude")
     for path in (project / "settings.local.json", project / "settings.json", own / "settings.json"):
@@ -141,7 +141,7 @@ def codex_model(environment: Mapping[str, str]) -> str | None:
 
 
 def _read_file(path: Path, parse: Any) -> Mapping[str, Any] | None:
-    """None where there is nothing, or nothing that can be read: the client itself will tell."""
+    """The content of a file; None where there is none that can be read, which the client itself will report."""
     try:
         with path.open("rb") as file:
             parsed = parse(file.read(_MAX_BYTES).decode())
@@ -156,8 +156,8 @@ class Client:
 
     names      its options that choose a model
     chosen     the model that the user's environment or files choose, None for none
-    variables  what it is told in its environment
-    options    what it is told before its arguments, given whether the model is ours to choose
+    variables  those of its environment
+    options    those before its arguments, given whether the model is ours to choose
     openai     whether it needs the OpenAI-style routes
     """
 

@@ -78,7 +78,7 @@ async def _attached(proxy: RunningProxy, context: Context) -> int:
 
 
 class Watch:
-    """What a proxy told last, and since when it tells nothing.
+    """The last snapshot of a proxy, and since when there is none.
 
     unfit  what answers is no monitor, or one of another version: waiting does not help
     """

@@ -71,8 +71,8 @@ class LoopSnapshots:
 async def full_screen(
     environment: Mapping[str, str], look: Callable[[], Seen], view: View, stop: Stop
 ) -> AsyncIterator[Watcher]:
-    """The terminal is the monitor's inside. `stop` is set when the user wants to end, when the terminal is closed, and
-    when the monitor fails: `Watcher.error` has it then."""
+    """Gives the terminal to the monitor while inside. `stop` is set when the user wants to end, when the terminal is
+    closed, and when the monitor fails: `Watcher.error` has it then."""
     from proxy.observe.monitor.terminal.display import Display, in_foreground
     from proxy.observe.monitor.terminal.watcher import Watcher
 
@@ -98,7 +98,7 @@ async def full_screen(
 
 #: How a sentence of the log begins: the time of day and two blanks.
 _STAMP_WIDTH = 10
-#: In what the monitor is told of directly, in better words, so that it would be there twice.
+#: In messages of the log that the monitor gets directly as well, in better words.
 _TOLD_ANYHOW = ": allowance low ("
 
 

@@ -91,7 +91,7 @@ def run_command(command: Sequence[str]) -> int:
 
 
 def run_quietly(command: Sequence[str]) -> int:
-    """For what may fail: its complaint would frighten."""
+    """Runs a command that may fail, without its output, which would only alarm."""
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode  # noqa: S603
 
 
@@ -132,7 +132,7 @@ def _do(step: Step, run: Runner, quietly: Runner) -> None:
 
 
 def _write(step: Written) -> None:
-    """In one step, so that nobody reads half of it."""
+    """Writes a file in one step, so that half of it is never read."""
     step.path.parent.mkdir(parents=True, exist_ok=True)
     fresh = step.path.with_name(f".{step.path.name}.{os.getpid()}")
     try:

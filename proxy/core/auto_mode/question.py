@@ -155,7 +155,7 @@ class _Open:
     size: int = 0
 
     def add(self, piece: str) -> None:
-        """Of one that is too long nothing is kept: nobody judges half of a call."""
+        """Keeps nothing of a call that is too long: half of one is not judged."""
         self.size += len(piece)
         if self.size > MAX_CALL:
             self.pieces = []

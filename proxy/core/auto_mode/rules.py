@@ -27,7 +27,7 @@ from proxy.core.auto_mode.question import MAX_CALL, MAX_CALLS
 from proxy.core.auto_mode.shell import TooMuch
 from proxy.core.auto_mode.verdicts import ToolUse, Verdict
 
-#: The tools that run a command, which stands in `command`.
+#: The tools that run a command, their member `command`.
 SHELL_TOOLS = frozenset({"Bash", "PowerShell", "Monitor"})
 #: tool of a rule -> the tools that it concerns as well
 _KINDS: Mapping[str, frozenset[str]] = {

@@ -27,7 +27,7 @@ def weight_of(fingerprint: Fingerprint, blocks: int) -> int:
 
 
 def is_continued(old: Fingerprint, new: Fingerprint, prefix: int) -> bool:
-    """Whether at least half of what was said before is still there, wherever it stands now."""
+    """Whether at least half of what was said before is still there, in whatever place."""
     if prefix >= len(old.digests):
         return True
     there = set(new.digests[new.head :])
@@ -131,7 +131,7 @@ class Sent:
     """A request that reached an upstream.
 
     at       when, in seconds
-    account  whose cache it is: to be compared only, None where nobody knows
+    account  whose cache it is: to be compared only, None where that is unknown
     """
 
     fingerprint: Fingerprint

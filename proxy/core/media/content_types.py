@@ -16,7 +16,7 @@ _ESCAPED = re.compile(r'\\(["\\])')
 
 
 def essence(content_type: str) -> str:
-    """A media type without its parameters.
+    """Returns a media type without its parameters.
 
     >>> essence(" Multipart/Form-Data ; boundary=x")
     'multipart/form-data'
@@ -49,7 +49,7 @@ def parameters(value: str) -> dict[str, str] | None:
 
 
 def boundary_of(content_type: str) -> bytes:
-    """What stands between the parts of a form. Raises InvalidRequest when there is none that can be used.
+    """The boundary between the parts of a form. Raises InvalidRequest when there is none that can be used.
 
     >>> boundary_of('multipart/form-data; charset=utf-8; Boundary="a b"')
     b'a b'

@@ -25,7 +25,7 @@ SEARCHING_MODEL = "gpt-5.6-sol"
 class Missing:
     """Something that a request asks the service to run, and that the service has not.
 
-    path  where it stands: `tools[3].type`, `container`
+    path  its place in the request: `tools[3].type`, `container`
     kind  its type as the caller wrote it
     name  by which it can be forced, None for what has none
     mere  whether the request says nothing with it alone: a container that nothing runs in
@@ -138,7 +138,7 @@ def _needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | No
 
 
 def _impossible(request: Mapping[str, Any], label: str, *, noted: bool) -> tuple[str, str] | None:
-    """What nobody here can do: files that were uploaded to a service, and other models for what this one refuses."""
+    """What no provider here can do: uploaded files, and other models for what this one refuses."""
     if request.get("fallbacks"):
         return "fallbacks", f"{label} falls back to no other model. Leave it out, and ask another model yourself."
     for place, message in enumerate(messages_of(request)):

@@ -21,7 +21,7 @@ EVERY_S = 0.5
 
 
 async def watch_loop(tell: Callable[[float], None], every_s: float = EVERY_S) -> None:
-    """Tells the lag in seconds, again and again, until it is cancelled."""
+    """Reports the lag in seconds, again and again, until it is cancelled."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + every_s
@@ -36,7 +36,7 @@ _NO_LIMIT = "unlimited"
 
 
 def process_values(proc: Path = _PROC) -> dict[Metric, float]:
-    """metric -> its value; nothing where the system tells nothing."""
+    """metric -> its value; empty where the system does not say."""
     try:
         stat = (proc / "self/stat").read_text().rpartition(")")[2].split()
         boot = next(int(line.split()[1]) for line in _lines(proc / "stat") if line.startswith("btime"))

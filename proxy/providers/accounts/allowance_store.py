@@ -1,6 +1,6 @@
-"""What is known of the allowances of all accounts: told by the providers, kept in a file over restarts.
+"""What is known of the allowances of all accounts: reported by the providers, kept in a file over restarts.
 
-The file names no account: a digest tells two of them apart. It says nothing that a monitor does not show. What it holds
+The file names no account: a digest distinguishes them. It says nothing that a monitor does not show. What it holds
 is checked, value by value, before it is believed.
 """
 
@@ -190,7 +190,7 @@ class AllowanceStore:
         self.notice = notice
 
     def tell(self, provider: str, account: str | None, report: Allowance) -> None:
-        """Takes note of a report. `account`: what tells the accounts of a provider apart, None for the only one."""
+        """Takes note of a report. `account` distinguishes the accounts of a provider, None for the only one."""
         self._tell((provider, digest(provider, account)), report)
 
     def _tell(self, key: tuple[str, str], report: Allowance) -> None:
@@ -288,7 +288,7 @@ class AllowanceStore:
             await asyncio.to_thread(self._write, self._path, dict(self._known), self._clock())
             self._failed = False
         except OSError as error:
-            if not self._failed:  # a full disk is told of once
+            if not self._failed:  # a full disk is reported once
                 self._log.write(
                     "warn", "allowances", "allowances_not_kept", file=str(self._path), error=type(error).__name__
                 )
@@ -309,7 +309,7 @@ class AllowanceStore:
 
 
 def digest(provider: str, account: str | None) -> str:
-    """What stands for an account in the file.
+    """The digest of an account in the file.
 
     >>> len(digest("p1", "acct-1")), digest("p1", None)
     (12, '')

@@ -14,7 +14,7 @@ from proxy.auth.store import Credential
 from proxy.providers.accounts.account import Ports, Say
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
 
-#: In the redirect address of a pasted sign-in where the issuer takes any port: nobody listens there.
+#: In the redirect address of a pasted sign-in where the issuer takes any port; nothing listens there.
 PASTED_PORT = 1457
 
 

@@ -39,7 +39,7 @@ class UsageReport:
     service  what the user calls it
     answer   its JSON, without what identifies the user
     known    what this version understands of it
-    account  what tells the accounts of the provider apart, None where nothing does
+    account  what distinguishes the accounts of the provider, None where nothing does
     """
 
     service: str
@@ -83,7 +83,7 @@ async def ask_usage(
     """Asks with these credentials. A token that is refused is renewed once. Raises ProxyError with a message for the
     terminal.
 
-    moments  whether the ends of windows are told by the service's clock, and not as times to wait
+    moments  whether the ends of windows are moments of the service's clock, and not times to wait
     """
     credential = await credentials.get()
     answer = await ask(credential)

@@ -14,7 +14,7 @@ from proxy.observe.capture.layout import DOWNSTREAM_EVENT, REPLY
 from proxy.observe.capture.reading.blocks import PARTS, SETTINGS, Block, blocks_of
 from proxy.observe.capture.reading.folder import NUMBER, Artifact, CaptureFolder, Unreadable
 
-#: The usage stands in one of the last events.
+#: One of the last events has the usage.
 LAST_EVENTS = 4
 
 

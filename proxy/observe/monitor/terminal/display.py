@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from proxy.observe.monitor.terminal.cells import Line, Run, width_of
 from proxy.observe.monitor.terminal.keys import without_sequences
 
-#: Of signs that are no letters, what stands for them where only ASCII can be shown.
+#: Stand-ins for signs that are no letters, where only ASCII can be shown.
 ASCII = str.maketrans(
     {
         **dict.fromkeys("╭╮╰╯├┤", "+"),
