@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 from oauth_accounts import Clock
 
+from proxy.auth.refresh import Lent
 from proxy.core.secret import Secret
 from proxy.providers.p5_cursor.account.signin import cursor_credentials
 from proxy.providers.p5_cursor.settings import CursorSettings
@@ -59,4 +60,4 @@ class World:
         return record
 
     def credentials(self) -> CredentialSource:
-        return cursor_credentials(self.root, self.settings, self.session, self.clock, sleep=self.clock.sleep)
+        return cursor_credentials(Lent(self.root, self.clock, self.clock.sleep), self.settings, self.session)

@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from proxy.auth.refresh import Credentials
+from proxy.auth.refresh import Credentials, Lent
 from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.loading import load
@@ -77,7 +77,7 @@ class OAuthAccount:
     make: Callable[[AccountContext], Account]
     owner: dict[str, str]
     lifetime_s: int | None
-    options: Callable[[Clock], dict[str, Any]] = lambda _clock: {}
+    options: dict[str, Any] = field(default_factory=dict)
     waits: tuple[float, ...] = ()
     deletes: bool = True
     remembered_s: float = math.inf
@@ -105,7 +105,7 @@ P2 = OAuthAccount(
     p2.KimiAccount,
     {"userId": "u_sandbox", "scope": "kimi-code"},
     900,
-    options=lambda clock: {"sleep": clock.sleep, "user_agent": "KimiCLI/2"},
+    options={"user_agent": "KimiCLI/2"},
     waits=(1.0, 2.0),
     deletes=False,
     remembered_s=300,
@@ -116,7 +116,6 @@ P3 = OAuthAccount(
     p3.GrokAccount,
     {"issuer": "{}", "client_id": p3.CLIENT_ID},
     None,
-    options=lambda clock: {"sleep": clock.sleep},
     waits=(1.0, 2.0),
     deletes=False,
     expires="expires_at_ms",
@@ -172,6 +171,6 @@ class World:
 
     def credentials(self) -> Credentials:
         make = getattr(self.account.signin, f"{self.account}_credentials")
-        options = self.account.options(self.clock)
-        found: Credentials = make(self.root, self.sandbox.origin + "/", self.session, self.clock, **options)
+        lent = Lent(self.root, self.clock, self.clock.sleep)
+        found: Credentials = make(lent, self.sandbox.origin + "/", self.session, **self.account.options)
         return found

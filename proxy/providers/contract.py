@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from proxy.auth.refresh import Lent
 from proxy.config import Config
 from proxy.core.allowances.accounts import account_key
 from proxy.core.identity import Owner
@@ -378,6 +379,11 @@ class Services:
     allowances: HearsAllowance = field(default_factory=AllowanceStore)
     happened: Happened = unheard
     account: str = ""
+
+    @property
+    def lent(self) -> Lent:
+        """What credentials are lent."""
+        return Lent(self.config_dir, self.clock, self.sleep, self.log, self.happened)
 
     def signs_as(self, label: str) -> str:
         """Under what name encrypted reasoning is handed out and taken back: an account cannot read that of another."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 
 import aiohttp
 
 from proxy.auth.grant import granted
 from proxy.auth.http import TokenClient, TokenResponse
-from proxy.auth.refresh import Credentials, Renewal
+from proxy.auth.refresh import Credentials, Lent, Renewal
 from proxy.auth.store import Credential, CredentialFile
 from proxy.core.allowances.report import Allowance
 from proxy.providers.accounts.account import AccountContext, Say
@@ -33,11 +32,9 @@ def _endpoint(session: aiohttp.ClientSession, base_url: str, clock: Callable[[],
     return TokenEndpoint(LABEL, send, _parse, clock)
 
 
-def toy_credentials(
-    root: Path, session: aiohttp.ClientSession, base_url: str, clock: Callable[[], float]
-) -> Credentials:
-    refresh = _endpoint(session, base_url, clock).refresh
-    return Credentials(CredentialFile(root, LABEL), Renewal(LABEL, refresh, _parse), clock=clock)
+def toy_credentials(lent: Lent, session: aiohttp.ClientSession, base_url: str) -> Credentials:
+    refresh = _endpoint(session, base_url, lent.clock).refresh
+    return Credentials(CredentialFile(lent.config_root, LABEL), Renewal(LABEL, refresh, _parse), lent)
 
 
 class ToyAccount(StoredAccount):

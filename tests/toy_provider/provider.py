@@ -71,7 +71,7 @@ class ToyProvider(SignedInProvider[ToySettings]):
     def __init__(self, services: Services) -> None:
         base_url = services.config().section(ToySettings).base_url
         http = services.client_for(base_url)
-        super().__init__(services, toy_credentials(services.config_dir, http, base_url, services.clock))
+        super().__init__(services, toy_credentials(services.lent, http, base_url))
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock)
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:

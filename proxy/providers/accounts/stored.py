@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from proxy.auth.jwt import NO_END_MS
-from proxy.auth.refresh import sign_in_hint
+from proxy.auth.refresh import Lent, sign_in_hint
 from proxy.auth.store import Credential, CredentialFile
 from proxy.providers.accounts.account import AccountContext, Say
 
@@ -20,6 +20,7 @@ class StoredAccount:
 
     def __init__(self, context: AccountContext, file: CredentialFile, *services: str) -> None:
         self._ports = context.ports
+        self._lent = Lent(context.config_root, context.ports.clock, context.ports.sleep)
         self._connect = partial(context.connect, *services)
         self._file = file
 

@@ -61,14 +61,7 @@ class CodexProvider(SignedInProvider[CodexSettings]):
 
     def __init__(self, services: Services) -> None:
         codex = services.config().section(CodexSettings)
-        credentials = p1_credentials(
-            services.config_dir,
-            codex.issuer,
-            services.http,
-            services.clock,
-            services.log,
-            happened=services.happened,
-        )
+        credentials = p1_credentials(services.lent, codex.issuer, services.http)
         super().__init__(services, credentials)
         self._new_models = NewModels(services.log, LABEL)
         self.rate_limits = RateLimits(services.log, services.clock, services.allowances)

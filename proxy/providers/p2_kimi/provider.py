@@ -166,16 +166,8 @@ class KimiProvider(SignedInProvider[KimiSettings]):
     def __init__(self, services: Services) -> None:
         config = services.config()
         kimi = config.section(KimiSettings)
-        credentials = p2_credentials(
-            services.config_dir,
-            kimi.oauth_host,
-            services.client_for(kimi.oauth_host),
-            services.clock,
-            services.log,
-            user_agent=user_agent(config),
-            sleep=services.sleep,
-            happened=services.happened,
-        )
+        http, agent = services.client_for(kimi.oauth_host), user_agent(config)
+        credentials = p2_credentials(services.lent, kimi.oauth_host, http, user_agent=agent)
         super().__init__(services, credentials)
         http, timers = services.client_for(kimi.base_url), services.tuning.of(HttpTimers)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)

@@ -282,15 +282,7 @@ class GrokProvider(SignedInProvider[GrokSettings]):
 
     def __init__(self, services: Services) -> None:
         grok = services.config().section(GrokSettings)
-        credentials = p3_credentials(
-            services.config_dir,
-            grok.issuer,
-            services.client_for(grok.issuer),
-            services.clock,
-            services.log,
-            sleep=services.sleep,
-            happened=services.happened,
-        )
+        credentials = p3_credentials(services.lent, grok.issuer, services.client_for(grok.issuer))
         super().__init__(services, credentials)
         self._new_models = NewModels(services.log, LABEL)
         http, timers = services.client_for(grok.base_url), services.tuning.of(HttpTimers)

@@ -41,15 +41,7 @@ class CursorProvider(SignedInProvider[CursorSettings]):
 
     def __init__(self, services: Services) -> None:
         settings = services.config().section(CursorSettings)
-        credentials = cursor_credentials(
-            services.config_dir,
-            settings,
-            services.client_for(settings.base_url),
-            services.clock,
-            services.log,
-            sleep=services.sleep,
-            happened=services.happened,
-        )
+        credentials = cursor_credentials(services.lent, settings, services.client_for(settings.base_url))
         super().__init__(services, credentials)
         self._state = CursorState(
             OpenRuns(),

@@ -280,11 +280,12 @@ CHILD = """
 import asyncio
 from pathlib import Path
 from aiohttp import ClientSession
+from proxy.auth.refresh import Lent
 from {module} import {label}_credentials
 
 async def main():
     async with ClientSession() as session:
-        credentials = {label}_credentials(Path(sys.argv[1]), sys.argv[2], session)
+        credentials = {label}_credentials(Lent(Path(sys.argv[1])), sys.argv[2], session)
         begin()
         print((await credentials.get()).access.reveal())
         await credentials.close()

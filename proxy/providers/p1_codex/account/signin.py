@@ -6,7 +6,6 @@ issuer's device flow has a form of its own. The vendor's own `auth.json` is neve
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,11 +21,10 @@ from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.jwt import claims
 from proxy.auth.pasted import ReadLine
 from proxy.auth.pkce import Pkce
-from proxy.auth.refresh import Credentials, Renewal
+from proxy.auth.refresh import Credentials, Lent, Renewal
 from proxy.auth.store import Credential, CredentialFile
 from proxy.core.identity import fits_header
 from proxy.errors import SignInError
-from proxy.observe.lifecycle import Happened, Log, unheard
 from proxy.providers.accounts import device_sign_in
 from proxy.providers.accounts.account import AccountContext, Say
 from proxy.providers.accounts.browser_sign_in import BrowserSignIn
@@ -116,19 +114,11 @@ def _endpoint(client: TokenClient, issuer: str, clock: Callable[[], float]) -> T
     return TokenEndpoint(LABEL, send, credential_from, clock)
 
 
-def p1_credentials(
-    config_root: Path,
-    issuer: str,
-    session: aiohttp.ClientSession,
-    clock: Callable[[], float] = time.time,
-    log: Log | None = None,
-    *,
-    happened: Happened = unheard,
-) -> Credentials:
-    """P1's credentials below a config root. `clock` gives epoch seconds; the caller closes the result."""
-    endpoint = _endpoint(TokenClient(LABEL, session), issuer.rstrip("/"), clock)
+def p1_credentials(lent: Lent, issuer: str, session: aiohttp.ClientSession) -> Credentials:
+    """P1's credentials; the caller closes the result."""
+    endpoint = _endpoint(TokenClient(LABEL, session), issuer.rstrip("/"), lent.clock)
     renewal = Renewal(LABEL, endpoint.refresh, credential_from)
-    return Credentials(credential_file(config_root), renewal, clock=clock, log=log, happened=happened)
+    return Credentials(credential_file(lent.config_root), renewal, lent)
 
 
 # Sign-in
@@ -156,7 +146,7 @@ class CodexAccount(StoredAccount):
 
     def __init__(self, context: AccountContext) -> None:
         super().__init__(context, credential_file(context.config_root))
-        self._root, self._config = context.config_root, context.config
+        self._config = context.config
         codex = context.config.section(CodexSettings)
         self._issuer, self._originator = codex.issuer.rstrip("/"), codex.originator or PRODUCT
 
@@ -172,7 +162,7 @@ class CodexAccount(StoredAccount):
     async def usage(self) -> UsageReport:
         async with (
             self._connect() as http,
-            closing_after(p1_credentials(self._root, self._issuer, http)) as credentials,
+            closing_after(p1_credentials(self._lent, self._issuer, http)) as credentials,
         ):
             return await usage_windows.ask(credentials, self._config, http, self._ports.clock)
 

@@ -5,9 +5,7 @@ Every call carries the device headers, because the tokens are bound to the devic
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,10 +17,9 @@ from proxy.auth import refresh
 from proxy.auth.grant import first_text, granted
 from proxy.auth.http import TokenClient, TokenResponse, repeated
 from proxy.auth.jwt import claims
-from proxy.auth.refresh import Credentials, Renewal
+from proxy.auth.refresh import Credentials, Lent, Renewal
 from proxy.auth.store import Credential, CredentialFile, Fields
 from proxy.auth.text import one_line, printable
-from proxy.observe.lifecycle import Happened, Log, unheard
 from proxy.providers.accounts.account import AccountContext, Say
 from proxy.providers.accounts.device_sign_in import DeviceRules, DeviceSignIn
 from proxy.providers.accounts.stored import StoredAccount
@@ -104,22 +101,14 @@ class _Issuer:
 
 
 def p2_credentials(
-    config_root: Path,
-    oauth_host: str,
-    session: aiohttp.ClientSession,
-    clock: Callable[[], float] = time.time,
-    log: Log | None = None,
-    *,
-    user_agent: str = USER_AGENT,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    happened: Happened = unheard,
+    lent: Lent, oauth_host: str, session: aiohttp.ClientSession, *, user_agent: str = USER_AGENT
 ) -> Credentials:
-    """P2's credentials below a config root. `clock` gives epoch seconds; the caller closes the result."""
-    endpoint = _Issuer(oauth_host, config_root, session, user_agent).endpoint(clock)
+    """P2's credentials; the caller closes the result."""
+    endpoint = _Issuer(oauth_host, lent.config_root, session, user_agent).endpoint(lent.clock)
 
     async def send(credential: Credential) -> TokenResponse:
         once = partial(endpoint.refresh, credential)
-        return await repeated(once, waits_s=REFRESH_WAITS_S, is_final=is_refused, sleep=sleep)
+        return await repeated(once, waits_s=REFRESH_WAITS_S, is_final=is_refused, sleep=lent.sleep)
 
     renewal = Renewal(
         LABEL,
@@ -130,7 +119,7 @@ def p2_credentials(
         refused_for_s=REFUSED_FOR_S,
         peer_wait_s=PEER_WAIT_S,
     )
-    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log, happened=happened)
+    return Credentials(credential_file(lent.config_root), renewal, lent)
 
 
 class KimiAccount(StoredAccount):
@@ -153,7 +142,7 @@ class KimiAccount(StoredAccount):
         kimi, agent = self._kimi, self._agent
         async with (
             self._connect() as http,
-            closing_after(p2_credentials(self._root, kimi.oauth_host, http, user_agent=agent)) as credentials,
+            closing_after(p2_credentials(self._lent, kimi.oauth_host, http, user_agent=agent)) as credentials,
         ):
             return await usage_windows.ask(credentials, self._root, kimi.base_url, agent, http, self._ports.clock)
 

@@ -6,8 +6,6 @@ have fixed paths. What is stored has five members and no others; none of them te
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,10 +20,9 @@ from proxy.auth.grant import first_text, granted
 from proxy.auth.http import TokenClient, TokenResponse, repeated
 from proxy.auth.pasted import ReadLine
 from proxy.auth.pkce import Pkce
-from proxy.auth.refresh import Credentials, Renewal
+from proxy.auth.refresh import Credentials, Lent, Renewal
 from proxy.auth.store import Credential, CredentialFile, Fields
 from proxy.auth.text import printable
-from proxy.observe.lifecycle import Happened, Log, unheard
 from proxy.providers.accounts.account import AccountContext, Say
 from proxy.providers.accounts.browser_sign_in import BrowserSignIn
 from proxy.providers.accounts.device_sign_in import DeviceRules, DeviceSignIn
@@ -114,28 +111,19 @@ def _client(session: aiohttp.ClientSession) -> TokenClient:
     return TokenClient(LABEL, session, timeout=TIMEOUT)
 
 
-def p3_credentials(
-    config_root: Path,
-    issuer: str,
-    session: aiohttp.ClientSession,
-    clock: Callable[[], float] = time.time,
-    log: Log | None = None,
-    *,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    happened: Happened = unheard,
-) -> Credentials:
-    """P3's credentials below a config root. `clock` gives epoch seconds; the caller closes the result."""
+def p3_credentials(lent: Lent, issuer: str, session: aiohttp.ClientSession) -> Credentials:
+    """P3's credentials; the caller closes the result."""
     issuer = issuer.rstrip("/")
     parse = partial(credential_from, issuer)
-    discovery = Discovery(LABEL, issuer, session, clock=clock, sleep=sleep)
+    discovery = Discovery(LABEL, issuer, session, clock=lent.clock, sleep=lent.sleep)
 
     async def send(credential: Credential) -> TokenResponse:
         post = partial(_post, _client(session), await discovery.token_endpoint())
-        once = partial(TokenEndpoint(LABEL, post, parse, clock).refresh, credential)
-        return await repeated(once, waits_s=REFRESH_WAITS_S, is_final=is_refused, once_sent=False, sleep=sleep)
+        once = partial(TokenEndpoint(LABEL, post, parse, lent.clock).refresh, credential)
+        return await repeated(once, waits_s=REFRESH_WAITS_S, is_final=is_refused, once_sent=False, sleep=lent.sleep)
 
     renewal = Renewal(LABEL, send, parse, is_refused, delete_refused=False, unfit=partial(_unfit, issuer))
-    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log, happened=happened)
+    return Credentials(credential_file(lent.config_root), renewal, lent)
 
 
 # Sign-in
@@ -161,7 +149,7 @@ class GrokAccount(StoredAccount):
     def __init__(self, context: AccountContext) -> None:
         grok = self._grok = context.config.section(GrokSettings)
         super().__init__(context, credential_file(context.config_root), grok.issuer, grok.base_url)
-        self._root, self._issuer = context.config_root, grok.issuer.rstrip("/")
+        self._issuer = grok.issuer.rstrip("/")
         self._scope = ""  # what the issuer granted
 
     async def login(self, *, device: bool, say: Say) -> Credential:
@@ -173,7 +161,7 @@ class GrokAccount(StoredAccount):
     async def usage(self) -> UsageReport:
         async with (
             self._connect() as http,
-            closing_after(p3_credentials(self._root, self._issuer, http)) as credentials,
+            closing_after(p3_credentials(self._lent, self._issuer, http)) as credentials,
         ):
             return await usage_windows.ask(credentials, self._grok, http, self._ports.clock)
 

@@ -5,8 +5,6 @@ There is no callback and no device code. What is stored has no time: the access 
 
 from __future__ import annotations
 
-import asyncio
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -23,14 +21,13 @@ from proxy.auth.device import MAX_FAILURES
 from proxy.auth.grant import first_text
 from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.pkce import RANDOM_BYTES, base64url, challenge_of
-from proxy.auth.refresh import Credentials, Renewal, is_refused, sign_in_hint
+from proxy.auth.refresh import Credentials, Lent, Renewal, is_refused, sign_in_hint
 from proxy.auth.static_token import StaticToken
 from proxy.auth.store import Credential, CredentialFile, Fields
 from proxy.auth.text import one_line
 from proxy.core.identity import fits_header
 from proxy.core.secret import Secret
 from proxy.errors import PROGRAM, ProxyError, RequestError, SignInError, UpstreamError
-from proxy.observe.lifecycle import Happened, Log, unheard
 from proxy.providers.accounts.account import AccountContext, Say
 from proxy.providers.accounts.stored import StoredAccount, expiry
 from proxy.providers.accounts.usage_report import UsageReport
@@ -151,21 +148,11 @@ def _bearers(credential: Credential) -> Iterator[tuple[str, Secret]]:
         yield EXCHANGE_PATH, Secret(api_key.strip())
 
 
-def cursor_credentials(
-    config_root: Path,
-    settings: CursorSettings,
-    session: aiohttp.ClientSession,
-    clock: Callable[[], float] = time.time,
-    log: Log | None = None,
-    *,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    happened: Happened = unheard,
-) -> CredentialSource:
-    """P5's credentials: the token that the user has set, else those below a config root. `clock` gives epoch seconds;
-    the caller closes the result."""
+def cursor_credentials(lent: Lent, settings: CursorSettings, session: aiohttp.ClientSession) -> CredentialSource:
+    """P5's credentials: the token that the user has set, else the stored ones. The caller closes the result."""
     token = settings.auth_token
     if token is not None:
-        return StaticToken(LABEL, token, VARIABLES, end_ms=MARGIN_MS, clock=clock)
+        return StaticToken(LABEL, token, VARIABLES, end_ms=MARGIN_MS, clock=lent.clock)
 
     async def send(credential: Credential) -> TokenResponse:
         """Of the API key an answer may say anything, so nothing but the status of a failure is kept."""
@@ -190,7 +177,7 @@ def cursor_credentials(
         ends=True,
         renewable=lambda credential: any(_bearers(credential)),
     )
-    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log, happened=happened)
+    return Credentials(credential_file(lent.config_root), renewal, lent)
 
 
 # Sign-in

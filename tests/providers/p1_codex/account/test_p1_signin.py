@@ -19,6 +19,7 @@ from oauth_accounts import context_of
 from samples import rows
 
 from proxy.auth.pkce import challenge_of, new_pkce
+from proxy.auth.refresh import Lent
 from proxy.errors import SignInError
 from proxy.loading import load
 from proxy.providers.p1_codex.account import signin
@@ -98,7 +99,7 @@ async def test_renewal_is_a_form(tmp_path: Path, issuer: Issuer) -> None:
     path.parent.mkdir()
     path.write_text(json.dumps({"access": "old", "refresh": "r1", "expires": 1}))
     issuer.on(TOKEN, (200, GRANT))
-    await signin.p1_credentials(tmp_path, issuer.url + "/", issuer.session, lambda: NOW_S).get()
+    await signin.p1_credentials(Lent(tmp_path, lambda: NOW_S), issuer.url + "/", issuer.session).get()
     form = {"client_id": signin.CLIENT_ID, "grant_type": "refresh_token", "refresh_token": "r1"}
     assert issuer.seen == [(TOKEN, FORM, form)] and json.loads(path.read_text()) == STORED
 
