@@ -19,7 +19,7 @@ from samples import Extent
 from wires import TOOLS, Wire
 
 from proxy.providers.p1_codex.socket.connect import SocketTimers
-from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunTimers
 from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import Sandbox
 from proxy.server.request.state import STATE

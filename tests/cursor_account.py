@@ -10,10 +10,11 @@ from typing import Any
 import aiohttp
 from oauth_accounts import Clock
 
+from proxy.auth.refresh import Lent
+from proxy.auth.store import CredentialSource
 from proxy.core.secret import Secret
 from proxy.providers.p5_cursor.account.signin import cursor_credentials
 from proxy.providers.p5_cursor.settings import CursorSettings
-from proxy.providers.upstream.adapter import CredentialSource
 from proxy.sandbox import Sandbox
 
 
@@ -59,4 +60,4 @@ class World:
         return record
 
     def credentials(self) -> CredentialSource:
-        return cursor_credentials(self.root, self.settings, self.session, self.clock, sleep=self.clock.sleep)
+        return cursor_credentials(Lent(self.root, self.clock, self.clock.sleep), self.settings, self.session)

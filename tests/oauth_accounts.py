@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -14,8 +15,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from proxy.auth.refresh import Credentials
+from proxy.auth.refresh import Credentials, Lent
 from proxy.auth.store import Credential
+from proxy.config import Config
+from proxy.loading import load
+from proxy.providers.accounts.account import Account, AccountContext, Ports
 from proxy.providers.p1_codex.account import signin as p1
 from proxy.providers.p2_kimi.account import signin as p2
 from proxy.providers.p3_grok.account import signin as p3
@@ -42,10 +46,21 @@ class Clock:
         self.then()
 
 
+def context_of(root: Path, config: Config, session: Any = None, **ports: Any) -> AccountContext:
+    """What the command line lends an account, with this session and these ports."""
+
+    @asynccontextmanager
+    async def connect(*_urls: str) -> AsyncIterator[Any]:
+        yield session
+
+    return AccountContext(root, config, lambda _key: None, connect, ports=Ports(**ports))
+
+
 @dataclass(frozen=True)
 class OAuthAccount:
     """What differs.
 
+    make          its account, for the command line
     owner         the members of the file that say whose the credential is; {} stands for the origin
     lifetime_s    of a token response without `expires_in`; None: that is a failure
     options       of its credentials, beside those that all have
@@ -59,9 +74,10 @@ class OAuthAccount:
 
     label: str
     signin: ModuleType
+    make: Callable[[AccountContext], Account]
     owner: dict[str, str]
     lifetime_s: int | None
-    options: Callable[[Clock], dict[str, Any]] = lambda _clock: {}
+    options: dict[str, Any] = field(default_factory=dict)
     waits: tuple[float, ...] = ()
     deletes: bool = True
     remembered_s: float = math.inf
@@ -82,13 +98,14 @@ class OAuthAccount:
         return found
 
 
-P1 = OAuthAccount("p1", p1, {"accountId": "acct-sandbox"}, 3600)
+P1 = OAuthAccount("p1", p1, p1.CodexAccount, {"accountId": "acct-sandbox"}, 3600)
 P2 = OAuthAccount(
     "p2",
     p2,
+    p2.KimiAccount,
     {"userId": "u_sandbox", "scope": "kimi-code"},
     900,
-    options=lambda clock: {"sleep": clock.sleep, "user_agent": "KimiCLI/2"},
+    options={"user_agent": "KimiCLI/2"},
     waits=(1.0, 2.0),
     deletes=False,
     remembered_s=300,
@@ -96,9 +113,9 @@ P2 = OAuthAccount(
 P3 = OAuthAccount(
     "p3",
     p3,
+    p3.GrokAccount,
     {"issuer": "{}", "client_id": p3.CLIENT_ID},
     None,
-    options=lambda clock: {"sleep": clock.sleep},
     waits=(1.0, 2.0),
     deletes=False,
     expires="expires_at_ms",
@@ -146,8 +163,14 @@ class World:
         record: dict[str, Any] = json.loads(self.path.read_text())
         return record
 
+    def command_line(self, **ports: Any) -> Any:
+        """The account, as a command has it, on the clock of this world."""
+        ports = {"clock": self.clock, "monotonic": self.clock, "sleep": self.clock.sleep, **ports}
+        config = load(self.sandbox.settings())[0]
+        return self.account.make(context_of(self.root, config, self.session, **ports))
+
     def credentials(self) -> Credentials:
         make = getattr(self.account.signin, f"{self.account}_credentials")
-        options = self.account.options(self.clock)
-        found: Credentials = make(self.root, self.sandbox.origin + "/", self.session, self.clock, **options)
+        lent = Lent(self.root, self.clock, self.clock.sleep)
+        found: Credentials = make(lent, self.sandbox.origin + "/", self.session, **self.account.options)
         return found

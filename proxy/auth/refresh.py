@@ -20,7 +20,8 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from proxy.auth.http import TokenResponse
@@ -125,34 +126,36 @@ def sign_in_hint(label: str) -> str:
     return f"run `{PROGRAM} auth login {label}`"
 
 
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What credentials are lent: the config root, time, and who hears of renewals.
+
+    clock     epoch seconds
+    happened  gets every call to the issuer, and whether it brought a token
+    """
+
+    config_root: Path
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    log: Log = field(default_factory=NullLog)
+    happened: Happened = unheard
+
+
 class Credentials:
     """The credential of one provider, ready for use. One object an application; `close` it at the end.
 
     patience_s  see PATIENCE_S
-    happened    is told of every call to the issuer, and whether it brought a token
 
     `get` and `renew` raise SignInError (sign in again) or UpstreamError (the credential is fine): `unavailable` when
     trying later helps, or what the session raised about an outgoing proxy.
     """
 
-    def __init__(
-        self,
-        file: CredentialFile,
-        renewal: Renewal,
-        *,
-        clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        log: Log | None = None,
-        patience_s: float = PATIENCE_S,
-        happened: Happened = unheard,
-    ) -> None:
+    def __init__(self, file: CredentialFile, renewal: Renewal, lent: Lent, *, patience_s: float = PATIENCE_S) -> None:
         self._file = file
         self._renewal = renewal
-        self._clock = clock
-        self._sleep = sleep
-        self._log = log or NullLog()
+        self._clock, self._sleep = lent.clock, lent.sleep
+        self._log, self._happened = lent.log, lent.happened
         self._patience_s = patience_s
-        self._happened = happened
         self._paused_until = -math.inf
         self._flight: asyncio.Task[Credential] | None = None
         self._unsaved: _Unsaved | None = None

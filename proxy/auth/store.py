@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from proxy.auth import jwt
 from proxy.auth.lock import LOCK_WAIT_S, lock_now, locked
@@ -373,3 +373,29 @@ class CredentialFile:
     def clear_pending(self) -> None:
         """Removes the marker; a failure leaves one that the next save makes meaningless."""
         _best_effort(self.pending_path.unlink)
+
+
+class CredentialSource(Protocol):
+    """`proxy.auth.refresh.Credentials`, or a token that the user has set. All raise ProxyError."""
+
+    async def get(self) -> Credential:
+        """One that is ready for use."""
+        ...
+
+    @property
+    def present(self) -> bool:
+        """Whether there is one to try, without asking anybody."""
+        ...
+
+    @property
+    def account(self) -> int | None:
+        """Whose it is, to be compared only, see `account_digest`."""
+        ...
+
+    async def renew(self, rejected: Secret) -> Credential:
+        """One whose access token is not this, which the service has refused."""
+        ...
+
+    async def close(self) -> None:
+        """Ends background work. Called once, at shutdown."""
+        ...

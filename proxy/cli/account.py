@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from proxy.cli.command import Context, say
-from proxy.cli.config_file import ConfigFile
-from proxy.cli.outgoing import proxies_of
+from proxy.cli.config_file import ConfigFile, proxies_of
 from proxy.config import ConfigError
 from proxy.core.allowances.accounts import DEFAULT, NAME_RULE, account_key, for_account, is_name
 from proxy.core.invalid import cut
@@ -23,7 +22,7 @@ from proxy.settings import is_loopback
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
-    from proxy.providers.contract import Account
+    from proxy.providers.accounts.account import Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Owned:
 
     @property
     def title(self) -> str:
-        """How a user is told of it."""
+        """The name that users see."""
         return f"{self.key} ({self.entry.catalog.service})"
 
     def say(self, line: str) -> None:
@@ -78,8 +77,8 @@ def accounts_of(context: Context, file: ConfigFile) -> list[Owned]:
 
 
 def _account(entry: Entry, context: Context, file: ConfigFile, name: str) -> Account | None:
+    from proxy.providers.accounts.account import AccountContext
     from proxy.providers.accounts.named import root_of, settings_for
-    from proxy.providers.contract import AccountContext
 
     if entry.account is None:
         return None
@@ -112,12 +111,12 @@ class SignIn:
 
     @property
     def title(self) -> str:
-        """How a user is told of it."""
+        """The name that users see."""
         return f"{account_key(self.entry.label, self.name)} ({self.entry.catalog.service})"
 
     @property
     def state(self) -> str:
-        """In a word or two: something that is there and cannot be used is told apart from nothing."""
+        """In a word or two: an unusable sign-in is not the same as none."""
         if self.usable:
             return "signed in"
         return NOT_SIGNED_IN if len(self.lines) < 2 else UNUSABLE
@@ -129,7 +128,7 @@ class SignIn:
 
 
 def cures(known: Iterable[SignIn | Owned], program: str) -> list[str]:
-    """What to type where nobody is signed in: a line for each provider that is served."""
+    """What to type when no account is signed in: a line for each provider that is served."""
     lines = ["nobody is signed in; any one of these is enough:"]
     for entry in (one.entry for one in known if one.entry.build is not None):
         typed = f"export {entry.key}=…" if entry.key else f"{program} auth login {entry.label}"

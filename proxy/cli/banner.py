@@ -7,8 +7,7 @@ from dataclasses import replace
 from proxy.cli.account import UNUSABLE, SignIn, cures, sign_ins
 from proxy.cli.command import APP, Context
 from proxy.cli.config_file import ConfigFile, is_open
-from proxy.cli.launch.choosing import first_entry, served_model
-from proxy.cli.launch.client_environment import Served, claude_code
+from proxy.cli.launch.client_environment import Served, claude_code, first_entry, served_model
 from proxy.cli.launch.shells import SHELLS
 from proxy.cli.paths import state_root
 from proxy.config import Config

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Awaitable, Callable, Mapping
+import shlex
+import shutil
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from proxy.errors import PROGRAM
 from proxy.providers.entry import Entry
@@ -52,3 +55,27 @@ class Command:
 def say(line: str) -> None:
     """Prints a line at once."""
     print(line, flush=True)
+
+
+#: `scripts/start` says here how it was called.
+TYPED_VARIABLE = "MODEL_PROXY_COMMAND"
+#: And here in which folder: it leaves that one.
+TYPED_FOLDER = "MODEL_PROXY_FOLDER"
+
+
+def typed(environment: Mapping[str, str], argv: Sequence[str], orig_argv: Sequence[str]) -> str:
+    """The command as it was typed, without its arguments.
+
+    argv, orig_argv  as `sys` has them
+
+    >>> typed({TYPED_VARIABLE: "scripts/start"}, ["/x/proxy/__main__.py"], [".venv/bin/python", "-m", "proxy"])
+    'scripts/start'
+    >>> typed({}, ["/x/proxy/__main__.py"], [".venv/bin/python", "-m", "proxy"])
+    '.venv/bin/python -m proxy'
+    """
+    if told := environment.get(TYPED_VARIABLE):
+        return shlex.quote(told)
+    name = Path(argv[0]).name
+    if name == "__main__.py":
+        return f"{shlex.quote(orig_argv[0])} -m proxy"
+    return name if shutil.which(name) == argv[0] else shlex.quote(argv[0])

@@ -8,8 +8,7 @@ from typing import Any
 
 from proxy.auth.store import new_file
 from proxy.cli.command import Command, Context, say
-from proxy.cli.config_file import FILE_NAME, ConfigFile, check_exposure, check_folder
-from proxy.cli.outgoing import proxies_of
+from proxy.cli.config_file import FILE_NAME, ConfigFile, check_exposure, check_folder, proxies_of
 from proxy.cli.paths import config_root
 from proxy.config import ConfigError
 from proxy.core.secret import Secret

@@ -10,6 +10,7 @@ from typing import Any
 from proxy.cli.command import Context
 from proxy.cli.paths import FOLDER_VARIABLE, config_root
 from proxy.config import Config, ConfigError
+from proxy.core.outgoing_proxies import OutboundProxies, UnusableProxy
 from proxy.errors import PROGRAM, as_typed
 from proxy.loading import kept, load, overrides, read_file, settings_of, source_of
 from proxy.providers.entry import doubtful
@@ -24,7 +25,7 @@ FILE_NAME = "config.json"
 
 
 def check_folder(context: Context) -> None:
-    """Raises ConfigError for a folder that was named and is not there: nobody meant to start without its settings."""
+    """Raises ConfigError for a folder that was named and does not exist: a start without its settings is not meant."""
     root = config_root(context.environment)
     if context.environment.get(FOLDER_VARIABLE) and not root.is_dir():
         raise ConfigError(
@@ -39,7 +40,7 @@ def is_open(config: Config, root: Path) -> bool:
 
 
 def check_exposure(config: Config, root: Path) -> None:
-    """Raises ConfigError for a listener that nobody meant to open."""
+    """Raises ConfigError for a listener that is open by mistake."""
     if not is_open(config, root) or config.allow_remote_unauthenticated:
         return
     raise ConfigError(
@@ -54,7 +55,7 @@ class ConfigFile:
     """The settings as they are now: the file is read again when it has changed. What was fixed at start stays, and so
     does everything when the change is not usable. Raises ConfigError when made with a file or variables that are not.
 
-    warn  is told what is wrong with a file that changed
+    warn  gets what is wrong with a file that changed
     new   a folder that was named may be missing: it is made, or is looked into for something that may be missing, too
     """
 
@@ -119,3 +120,11 @@ class ConfigFile:
         except OSError:
             return None
         return found.st_mtime_ns, found.st_size
+
+
+def proxies_of(environment: Mapping[str, str]) -> OutboundProxies:
+    """The outgoing proxies that the variables set. Raises ConfigError."""
+    try:
+        return OutboundProxies.from_environment(environment)
+    except UnusableProxy as error:
+        raise ConfigError(str(error)) from None

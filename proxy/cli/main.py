@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from proxy.cli.auth import AUTH
 from proxy.cli.captures.command import CAPTURES
-from proxy.cli.command import APP, Command, Context
+from proxy.cli.command import APP, Command, Context, typed
 from proxy.cli.config_command import CONFIG
 from proxy.cli.doctor.command import DOCTOR
 from proxy.cli.health import HEALTH
@@ -20,25 +20,31 @@ from proxy.cli.launch.command import CLAUDE, CODEX, ENV
 from proxy.cli.launch.completion import COMPLETION
 from proxy.cli.models import MODELS
 from proxy.cli.monitor.cache import CACHE
-from proxy.cli.monitor.command import MONITOR
-from proxy.cli.monitor.demo import DEMO
+from proxy.cli.monitor.command import DEMO, MONITOR
 from proxy.cli.sandbox import SANDBOX
 from proxy.cli.serve import SERVE
 from proxy.cli.service.command import SERVICE
-from proxy.cli.typed import typed
-from proxy.cli.usage.command import USAGE
-from proxy.cli.version import VERSION
+from proxy.cli.usage import USAGE
 from proxy.errors import ProxyError, as_typed
 from proxy.version import __version__
+
+
+async def _print_version(_arguments: argparse.Namespace, _context: Context) -> int:
+    print(f"{APP} {__version__}")
+    return 0
+
+
+VERSION = Command("version", "print the version", _print_version)
+
 
 COMMANDS = (
     *(SERVE, CLAUDE, CODEX, ENV, MONITOR, DEMO, AUTH, KEYS, USAGE, CACHE, MODELS),
     *(CONFIG, DOCTOR, HEALTH, CAPTURES, SANDBOX, SERVICE, COMPLETION, VERSION),
 )
 DEFAULT = SERVE.name
-#: As a shell tells of a program that a closed pipe ended.
+#: The exit status that a shell gives for a program that a closed pipe ended.
 _CUT_OFF = 128 + 13
-#: Options that stand without a command; any others are those of the default one.
+#: Options that need no command; any others are those of the default one.
 _OWN_OPTIONS = ("-h", "--help", "-v", "--version")
 
 
@@ -55,7 +61,7 @@ def main(
         return status
     except ProxyError as error:
         print(f"{APP}: {as_typed(error.message, context.program)}", file=sys.stderr)
-    except BrokenPipeError:  # of `doctor | head`: nobody reads on
+    except BrokenPipeError:  # of `doctor | head`, which reads no further
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _CUT_OFF
     except OSError as error:  # a folder that is a file, a disk that is full

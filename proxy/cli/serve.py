@@ -19,12 +19,10 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 from proxy.cli.banner import CAPTURES_NOTICE, OPEN_NOTICE, address, banner, local_host, reachable
 from proxy.cli.command import Command, Context
-from proxy.cli.config_file import ConfigFile, check_exposure, is_open
-from proxy.cli.monitor.full_screen import obstacle
-from proxy.cli.monitor.serving import LogNotices, watched
-from proxy.cli.outgoing import proxies_of
+from proxy.cli.config_file import ConfigFile, check_exposure, is_open, proxies_of
+from proxy.cli.health import is_proxy
+from proxy.cli.monitor.full_screen import LogNotices, obstacle, watched
 from proxy.cli.paths import state_root
-from proxy.cli.probing import is_proxy
 from proxy.cli.sandbox import start_sandbox
 from proxy.cli.signals import Stop, stop_event
 from proxy.config import Config, ConfigError
@@ -37,7 +35,7 @@ from proxy.server.callers.keys import FILE_NAME as KEYS
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from proxy.observe.capture.writing.captures import FolderCaptures
+    from proxy.observe.capture.writing.told import FolderCaptures
     from proxy.observe.log.file_log import FileLog
     from proxy.observe.monitor.state import MonitorState
     from proxy.server.listener import Listener
@@ -154,8 +152,8 @@ def _terminal(config: Config) -> TextIO | None:
 def _open_captures(config: Config, environment: Mapping[str, str], log: FileLog) -> FolderCaptures | None:
     if not config.captures:
         return None
-    from proxy.observe.capture.writing.captures import FolderCaptures
     from proxy.observe.capture.writing.files import CaptureLimits
+    from proxy.observe.capture.writing.told import FolderCaptures
 
     limits = CaptureLimits(
         config.captures_max_bytes,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.media.signatures import LONGEST, image_type
+from proxy.core.media.content_types import LONGEST, image_type
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import short_name
 

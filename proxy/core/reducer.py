@@ -72,7 +72,7 @@ class AnswerPolicy:
 
     request: Mapping[str, Any]
     offsets: ReadOffsets | None = None
-    signatures: str = "p1"
+    signatures: str = ""
     restore: Callable[[str], str] | None = None
     rules: AnswerRules = USUAL_RULES
     converted: bool = False

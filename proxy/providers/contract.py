@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from proxy.auth.pasted import ReadLine
+from proxy.auth.refresh import Lent
 from proxy.config import Config
 from proxy.core.allowances.accounts import account_key
 from proxy.core.identity import Owner
@@ -52,7 +52,7 @@ class Target:
 
     model   upstream model id
     tier    service tier, None for the ordinary one
-    effort  reasoning effort, None when nobody asked for one
+    effort  reasoning effort, None when none was asked for
     uploads_noted  a picture that was uploaded to a service becomes a note, as any other that is not sent
     """
 
@@ -76,11 +76,11 @@ class Call:
     owner        key of conversation state, None for a request that must leave none behind
     auto_review  the safety classifier, sent to a model of our choice
     cache_hint   the caller's own prompt cache key, for a request without a session
-    folded       the answer is sent whole: nobody sees anything of it before its end
-    converted    the answer is rendered for another API than Messages: searches are told in blocks of their own, and
+    folded       the answer is sent whole: nothing of it is seen before its end
+    converted    the answer is rendered for another API than Messages: searches have blocks of their own, and
                  citations with their places in the text
-    capture      what is kept of the request for whoever looks for a fault; mostly nothing
-    timings      where its time goes: whoever sends it marks what became of it
+    capture      what is kept of the request for finding faults; mostly nothing
+    timings      where its time goes
     size         bytes of the client's body, 0 for a request of our own
     own_id       an id that a body names -> the caller's own, where several callers share the proxy
     simplified   names of tools whose schema was too much work to be sent in full; grows by translation
@@ -128,12 +128,12 @@ class Call:
         return self.session or self.cache_hint
 
     def record(self, event: LifecycleEvent) -> None:
-        """Tells whoever watches what became of this request."""
+        """Reports what became of this request."""
         self.recorder.record(self.request_id, event)
 
 
 def kept(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A request for whoever goes on reading it when its call has let go."""
+    """A copy for readers that outlive `Call.let_go`."""
     messages = request.get("messages")
     return {**request, "messages": [*messages]} if type(messages) is list else request
 
@@ -256,7 +256,7 @@ class MediaCall:
     timings: Timings = field(default_factory=Timings)
 
     def record(self, event: LifecycleEvent) -> None:
-        """Tells whoever watches what became of this request."""
+        """Reports what became of this request."""
         self.recorder.record(self.request_id, event)
 
 
@@ -267,7 +267,7 @@ class MediaAnswer:
     headers  those of the upstream that are safe to pass on
     body     JSON; taking it forgets it
     text     the transcript; empty for images
-    usage    Messages counters, None when the service tells none
+    usage    Messages counters, None when the service gives none
     """
 
     headers: Mapping[str, str]
@@ -322,58 +322,12 @@ class Caching(Protocol):
     """A provider that knows more of the prompt cache of its service."""
 
     def tells_cached(self, model: str) -> bool:
-        """Whether the service says how much of the input it had in its cache: then none told is none. `model` as the
+        """Whether the service says how much of the input it had in its cache; no number then means none. `model` as the
         upstream calls it."""
         ...
 
     def cache_owner(self) -> Hashable:
         """Whose cache it is, to be compared only: another account or key has another cache. None: not known."""
-        ...
-
-
-#: Prints one line for the user.
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class AccountContext:
-    """What the command line lends an account.
-
-    source   tells where a setting comes from, given its key (or first variable): a variable, or the file
-    connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly. Given
-             URLs that all lead to this machine, it goes there directly
-    name     of the account, "" for the one without
-    """
-
-    config_root: Path
-    config: Config
-    source: Callable[[str], str | None]
-    connect: Callable[..., AbstractAsyncContextManager[aiohttp.ClientSession]]
-    name: str = ""
-
-
-class Account(Protocol):
-    """What a user can do with the account of a provider. Failures are ProxyErrors with a message for the terminal."""
-
-    async def login(self, *, device: bool, say: Say) -> None: ...
-
-    def status(self, *, say: Say) -> bool:
-        """Prints what is known without asking anybody; False when there is no credential."""
-        ...
-
-    async def logout(self, *, say: Say) -> None: ...
-
-    async def usage(self) -> UsageReport:
-        """Asks what is left of the allowance."""
-        ...
-
-
-@runtime_checkable
-class Pasting(Protocol):
-    """An account whose sign-in in a browser ends at an address, which may be pasted."""
-
-    async def login_pasted(self, *, read: ReadLine, say: Say) -> None:
-        """As `login`, with a browser on any machine. `read` gives what the user pasted."""
         ...
 
 
@@ -406,8 +360,8 @@ class Services:
     direct      the same without proxies, see `client_for`
     clock       epoch seconds
     tuning      timers and limits, for tests
-    allowances  is told what an answer says of the account's allowance
-    happened    is told of sign-ins that are renewed and of sockets
+    allowances  gets what an answer says of the account's allowance
+    happened    gets sign-ins that are renewed, and what happens to sockets
     account     the name of the account that the provider is made for; "" for the one without
     """
 
@@ -425,6 +379,11 @@ class Services:
     allowances: HearsAllowance = field(default_factory=AllowanceStore)
     happened: Happened = unheard
     account: str = ""
+
+    @property
+    def lent(self) -> Lent:
+        """What credentials are lent."""
+        return Lent(self.config_dir, self.clock, self.sleep, self.log, self.happened)
 
     def signs_as(self, label: str) -> str:
         """Under what name encrypted reasoning is handed out and taken back: an account cannot read that of another."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,18 @@ from proxy.core.invalid import cut
 from proxy.core.routing import Added, Catalog, route
 
 if TYPE_CHECKING:
-    from proxy.providers.contract import Account, AccountContext, Provider, Services
+    from proxy.providers.accounts.account import Account, AccountContext
+    from proxy.providers.contract import Provider, Services
+
+
+def later(place: str) -> Callable[[Any], Any]:
+    """What `module:name` makes of its one argument; the module is imported by the first call."""
+
+    def make(given: Any) -> Any:
+        module, _, name = place.partition(":")
+        return getattr(import_module(module), name)(given)
+
+    return make
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +43,7 @@ class Entry:
     sign_in   how a user signs in, in words
     adding    the catalogue with ids that the settings add; the section then has them as `models`
     own       given the folder of a named account, what makes its settings of those of all: without keys and tokens of
-              another account; None: the settings have none
+              another account, see `OwnSettings`; None: the settings have none
     key       the variable of the key that stands in for a sign-in, "" where there is one
     examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
     """
@@ -60,12 +72,31 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """How a user is told of it."""
+        """The name that users see."""
         return f"{self.catalog.label} ({self.catalog.service})"
 
 
+class OwnSettings:
+    """The settings of all with some values of the account's own. Made again only when one of them is another.
+
+    section  of the values
+    values   field -> value, as they are now
+    """
+
+    def __init__(self, section: type[Any], values: Callable[[], Mapping[str, Any]]) -> None:
+        self._section = section
+        self._values = values
+        self._made: tuple[Config, Mapping[str, Any], Config] | None = None
+
+    def __call__(self, config: Config) -> Config:
+        values = self._values()
+        if self._made is None or self._made[0] is not config or self._made[1] != values:
+            self._made = config, values, config.changed(self._section, **values)
+        return self._made[2]
+
+
 def account_titles(providers: Iterable[Entry]) -> str:
-    """The providers that have an account, as a user is told of them."""
+    """The titles of the providers that have an account, for a message."""
     return ", ".join(entry.title for entry in providers if entry.account is not None)
 
 
@@ -75,7 +106,7 @@ def named(name: str, providers: Iterable[Entry]) -> Entry | None:
 
 
 def doubtful(config: Config, providers: Sequence[Entry]) -> list[str]:
-    """Warnings about models of the settings: those that another provider has too, and those that nobody lists."""
+    """Warnings about models of the settings: those that another provider has too, and those in no list."""
     catalogs = [entry.catalog_now(config) for entry in providers]
     warnings = []
     for entry, catalog in zip(providers, catalogs, strict=True):

@@ -20,8 +20,7 @@ from proxy.errors import PROGRAM
 from proxy.fallbacks import check_fallbacks
 from proxy.observe.capture.contract import Captures, NullCaptures
 from proxy.observe.lifecycle import Log, NullLog, Recorder
-from proxy.observe.metrics.counts import Metrics
-from proxy.observe.metrics.loop_lag import watch_loop
+from proxy.observe.metrics.counts import Metrics, watch_loop
 from proxy.observe.monitor.state import MonitorState
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.accounts.named import credential_folders

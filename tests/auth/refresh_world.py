@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proxy.auth.http import TokenResponse
-from proxy.auth.refresh import PATIENCE_S, Credentials, Renewal
+from proxy.auth.refresh import PATIENCE_S, Credentials, Lent, Renewal
 from proxy.auth.store import Credential, CredentialFile, Fields, render_record, write_private
 from proxy.core.secret import Secret
 from proxy.errors import SignInError, UpstreamError
@@ -122,9 +122,8 @@ class World:
             self.write(stored)
         renewal = Renewal("p1", self.issuer.send, parse, **rules)
         self.notes = Notes()
-        self.credentials = Credentials(
-            self.file, renewal, clock=lambda: self.now_s, log=self.notes, patience_s=patience_s
-        )
+        lent = Lent(root, lambda: self.now_s, log=self.notes)
+        self.credentials = Credentials(self.file, renewal, lent, patience_s=patience_s)
 
     def write(self, credential: Credential) -> None:
         write_private(self.file.path, render_record(credential, Fields()))

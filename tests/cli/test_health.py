@@ -9,8 +9,8 @@ import pytest
 from processes import Proxy, environment, run
 
 from proxy.cli.command import Context
+from proxy.cli.health import is_proxy
 from proxy.cli.main import main
-from proxy.cli.probing import is_proxy
 
 
 async def test_a_proxy_that_runs_is_healthy(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import check_request
 from proxy.providers.p1_codex.chat import RULES as CODEX
-from proxy.providers.p3_grok.ingress import INGRESS as GROK
+from proxy.providers.p3_grok.provider import INGRESS as GROK
 from proxy.providers.p4_opencode.catalog import MODELS as OPENCODE
-from proxy.providers.p4_opencode.ingress import ingress_of
-from proxy.providers.p5_cursor.ingress import INGRESS as CURSOR
+from proxy.providers.p4_opencode.request import ingress_of
+from proxy.providers.p5_cursor.provider import INGRESS as CURSOR
 
 Json = dict[str, Any]
 

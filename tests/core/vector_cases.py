@@ -50,16 +50,15 @@ from proxy.core.responses_events import responses_failure
 from proxy.core.routing import normalise_model
 from proxy.core.sse import SSEDecoder, load_json, mended_text
 from proxy.core.stops import StopSequences, stops_of
-from proxy.core.tokens.counting import Length
-from proxy.core.tokens.responses_count import count_responses
+from proxy.core.tokens.counting import Length, count_responses
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import ProxyError
 from proxy.providers.contract import Call
 from proxy.providers.p1_codex.request import prepare, resolve
-from proxy.providers.p2_kimi.request import DIALECT as P2_DIALECT
+from proxy.providers.p2_kimi.provider import DIALECT as P2_DIALECT
 from proxy.providers.p3_grok import request as grok
-from proxy.providers.p3_grok.answers import answer_rules
+from proxy.providers.p3_grok.provider import answer_rules
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.p4_opencode.catalog import MODELS
 from proxy.providers.p4_opencode.request import dialect_of

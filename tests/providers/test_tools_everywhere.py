@@ -14,7 +14,8 @@ from samples import each, rows
 from wires import BODY_WIRES, PICTURE, TOOLS, WIRES, Wire, message_of
 
 from proxy.core.content import NO_PICTURE
-from proxy.core.tools.calls import SEARCHING_MODEL, short_name
+from proxy.core.tools.calls import short_name
+from proxy.core.tools.hosted import SEARCHING_MODEL
 from proxy.providers.p1_codex.catalog import MODELS
 
 P1_WIRES = (Wire("p1", "responses", "gpt-5.5"), Wire("p1", "lite", "gpt-5.6-sol"))

@@ -12,8 +12,8 @@ from harness import Live, ask, kinds
 from samples import rows
 from wires import BODY_WIRES, CHAT_WIRES, GO_WIRES, PICTURE, TOOLS, WIRES, Wire, blocks_of, message_of
 
+from proxy.core.tokens.counting import count_responses
 from proxy.core.tokens.heuristic import heuristic_count, heuristic_tokens
-from proxy.core.tokens.responses_count import count_responses
 from proxy.sandbox import Sandbox
 
 every_wire = rows("wire", WIRES)

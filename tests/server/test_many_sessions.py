@@ -19,7 +19,6 @@ import pytest
 from harness import Live, ask, tool, until
 from samples import rows
 
-from proxy.core.allowances import kept
 from proxy.core.allowances.report import Allowance
 from proxy.core.cache_health import memory as cache_memory
 from proxy.core.cache_health.fingerprint import of_messages
@@ -32,6 +31,7 @@ from proxy.observe.metrics import counts
 from proxy.observe.monitor import state as monitor_state
 from proxy.observe.monitor import tracked
 from proxy.observe.monitor.tracked import TrackedSession
+from proxy.providers.accounts import allowance_store
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.p1_codex.account import rate_limits
 from proxy.providers.p1_codex.compaction.store import CompactionLimits, CompactionStore
@@ -267,7 +267,7 @@ TABLES: Mapping[str, Table] = {
         counts.MAX_MODELS, lambda: counts._Values(counts.MAX_MODELS), lambda held, owner: held.of(owner.session)
     ),
     "AllowanceStore._known": Table(
-        kept.MAX_ACCOUNTS,
+        allowance_store.MAX_ACCOUNTS,
         lambda: AllowanceStore(NullLog()),
         lambda held, owner: held.tell("p1", owner.session, Allowance(notes=("a",))),
     ),

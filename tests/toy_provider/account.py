@@ -5,19 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 
 import aiohttp
 
 from proxy.auth.grant import granted
 from proxy.auth.http import TokenClient, TokenResponse
-from proxy.auth.refresh import Credentials, Renewal
-from proxy.auth.store import CredentialFile
+from proxy.auth.refresh import Credentials, Lent, Renewal
+from proxy.auth.store import Credential, CredentialFile
 from proxy.core.allowances.report import Allowance
-from proxy.providers.accounts import stored
+from proxy.providers.accounts.account import AccountContext, Say
+from proxy.providers.accounts.stored import StoredAccount
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
 from proxy.providers.accounts.usage_report import UsageReport
-from proxy.providers.contract import AccountContext, Say
 from toy_provider.entry import LABEL
 from toy_provider.settings import ToySettings
 
@@ -33,30 +32,24 @@ def _endpoint(session: aiohttp.ClientSession, base_url: str, clock: Callable[[],
     return TokenEndpoint(LABEL, send, _parse, clock)
 
 
-def toy_credentials(
-    root: Path, session: aiohttp.ClientSession, base_url: str, clock: Callable[[], float]
-) -> Credentials:
-    refresh = _endpoint(session, base_url, clock).refresh
-    return Credentials(CredentialFile(root, LABEL), Renewal(LABEL, refresh, _parse), clock=clock)
+def toy_credentials(lent: Lent, session: aiohttp.ClientSession, base_url: str) -> Credentials:
+    refresh = _endpoint(session, base_url, lent.clock).refresh
+    return Credentials(CredentialFile(lent.config_root, LABEL), Renewal(LABEL, refresh, _parse), lent)
 
 
-class ToyAccount:
+class ToyAccount(StoredAccount):
     def __init__(self, context: AccountContext) -> None:
-        self._file = CredentialFile(context.config_root, LABEL)
         self._base_url = context.config.section(ToySettings).base_url
-        self._connect = context.connect
+        super().__init__(context, CredentialFile(context.config_root, LABEL), self._base_url)
 
-    async def login(self, *, device: bool, say: Say) -> None:
-        async with self._connect(self._base_url) as session:
+    async def login(self, *, device: bool, say: Say) -> Credential:
+        async with self._connect() as session:
             endpoint = _endpoint(session, self._base_url)
             answer = await endpoint.send({"grant_type": "client_credentials"})
-        await stored.save(self._file, endpoint.credential(answer.data), say=say)
+        return await self._save(endpoint.credential(answer.data), say=say)
 
-    def status(self, *, say: Say) -> bool:
-        return stored.show(self._file, lambda *_: ["Signed in"], say=say, clock=time.time)
-
-    async def logout(self, *, say: Say) -> None:
-        await stored.delete(self._file, say=say)
+    def _lines(self, credential: Credential, left_s: int) -> list[str]:
+        return ["Signed in"]
 
     async def usage(self) -> UsageReport:
         return UsageReport("Toys", {}, Allowance(notes=("not counted",)))

@@ -6,21 +6,19 @@ from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from typing import Any
 
-from proxy.auth.refresh import Credentials
-from proxy.auth.store import Credential
+from proxy.auth.store import Credential, CredentialSource
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
-from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
-from proxy.core.routing import Catalog
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
+from proxy.providers.base import SignedInProvider
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic_estimate
 from proxy.providers.upstream.transport import Batch, HttpTransport, UpstreamRequest
 from toy_provider.account import toy_credentials
-from toy_provider.entry import CATALOG, LABEL
+from toy_provider.entry import CATALOG, LABEL, TOY
 from toy_provider.settings import ToySettings
 
 upstream_error = partial(failures.upstream_error, LABEL)
@@ -32,7 +30,7 @@ class ToyAdapter:
 
     profile = PROFILE
 
-    def __init__(self, call: Call, services: Services, credentials: Credentials, transport: HttpTransport) -> None:
+    def __init__(self, call: Call, services: Services, credentials: CredentialSource, transport: HttpTransport) -> None:
         toy = services.config().section(ToySettings)
         limit = min(call.request.get("max_tokens", toy.max_tokens), toy.max_tokens)
         body = messages_to_chat(call.request, ChatOptions(call.target.model, ChatDialect(), limit, {}))
@@ -66,27 +64,14 @@ class ToyAdapter:
         return failures.client_error(error, sign_in_hint="sign in again")
 
 
-class ToyProvider:
-    label = LABEL
+class ToyProvider(SignedInProvider[ToySettings]):
+    entry, section = TOY, ToySettings
 
     def __init__(self, services: Services) -> None:
-        self._services = services
         base_url = services.config().section(ToySettings).base_url
         http = services.client_for(base_url)
-        self._credentials = toy_credentials(services.config_dir, http, base_url, services.clock)
+        super().__init__(services, toy_credentials(services.lent, http, base_url))
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock)
-
-    def ingress(self, model: str) -> IngressRules:
-        return IngressRules()
-
-    def hosted_tools(self, model: str) -> frozenset[str]:
-        return frozenset()
-
-    def catalog(self) -> Catalog:
-        return CATALOG
-
-    def signed_in(self) -> bool:
-        return True
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return Target(model if model in CATALOG.models else "toy-small")
@@ -97,6 +82,3 @@ class ToyProvider:
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         adapter = ToyAdapter(call, self._services, self._credentials, self._transport)
         return AttemptRunner(call, self._services, adapter).run()
-
-    async def close(self) -> None:
-        await self._credentials.close()

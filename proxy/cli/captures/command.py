@@ -13,11 +13,9 @@ from proxy.config import ConfigError
 
 def _actions() -> tuple[Command, ...]:
     """Imported here, since no other command needs them."""
-    from proxy.cli.captures.clearing import CLEAR
     from proxy.cli.captures.comparing import DIFF
-    from proxy.cli.captures.listing import LIST
+    from proxy.cli.captures.looking import CLEAR, LIST, SHOW
     from proxy.cli.captures.replaying import REPLAY
-    from proxy.cli.captures.showing import SHOW
 
     return LIST, SHOW, CLEAR, DIFF, REPLAY
 

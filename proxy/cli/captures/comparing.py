@@ -7,15 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.cli.captures.printable import counted, cut, one_line
 from proxy.cli.captures.selection import Head, all_of, chosen, folder_of, head_of
 from proxy.cli.command import Command, Context, say
+from proxy.cli.printable import counted, cut, one_line
 from proxy.config import ConfigError
 from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import CONVERTED, UPSTREAM_REQUEST
-from proxy.observe.capture.reading.diff import Change, Comparison, common_length, compare, counts
+from proxy.observe.capture.reading.diff import Change, Comparison, cached_input, common_length, compare, counts
 from proxy.observe.capture.reading.folder import CaptureFolder, captures_of
-from proxy.observe.capture.reading.usage import cached_input
 
 #: Any of the names of what a client sent: the number is what counts.
 RECEIVED = "010"

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proxy.cli.captures.printable import cut
 from proxy.cli.command import APP, Context
 from proxy.cli.paths import state_root
+from proxy.cli.printable import cut
 from proxy.config import ConfigError
 from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import METADATA, SUMMARY, TRAFFIC
@@ -26,7 +26,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is told of a capture before one looks into it; "" and None where its files do not say."""
+    """What a capture is, by its metadata and summary; "" and None where those do not say."""
 
     capture: CaptureFolder
     kind: str

@@ -1,10 +1,13 @@
-"""The table of checks, and the one loop over it."""
+"""The set-up of this user as far as it can be read, the table of checks, and the one loop over it."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
+from proxy.cli.account import SignIn, sign_ins
+from proxy.cli.command import Context
+from proxy.cli.config_file import ConfigFile
 from proxy.cli.doctor.clients import CLIENTS
 from proxy.cli.doctor.data import DATA
 from proxy.cli.doctor.files import FILES
@@ -13,13 +16,29 @@ from proxy.cli.doctor.listener import LISTENER
 from proxy.cli.doctor.network import CLOCK, NETWORK
 from proxy.cli.doctor.settings import SETTINGS
 from proxy.cli.doctor.sign_ins import SIGN_INS
+from proxy.config import Config, ConfigError
 
-#: In the order in which they are told: what the later ones stand on comes first.
+
+def setup_of(context: Context, *, offline: bool = False) -> Setup:
+    """The set-up, with defaults and without sign-ins where the settings cannot be used: findings say so."""
+    file = _file(context)
+    known: Sequence[SignIn] = sign_ins(context, file) if file is not None else ()
+    return Setup(context, file, file.config if file is not None else Config(), known, offline)
+
+
+def _file(context: Context) -> ConfigFile | None:
+    try:
+        return ConfigFile(context, new=True)
+    except ConfigError:
+        return None
+
+
+#: In the order in which they are printed: what later ones depend on comes first.
 GROUPS: tuple[Group, ...] = (SETTINGS, FILES, LISTENER, SIGN_INS, NETWORK, CLOCK, CLIENTS, DATA)
 
 
 async def examine(setup: Setup, begin: Callable[[Group], None]) -> AsyncIterator[Section]:
-    """What each group found, as soon as it is known; `begin` is told of it before anything is done."""
+    """Yields what each group found, as soon as it is known; calls `begin` before the group is looked at."""
     for group in GROUPS:
         begin(group)
         found: list[Finding] = []
@@ -31,7 +50,7 @@ async def examine(setup: Setup, begin: Callable[[Group], None]) -> AsyncIterator
 
 
 async def _found(check: Check, setup: Setup) -> list[Finding]:
-    """What stops one check is a finding like others: the rest is looked at all the same."""
+    """What one check found. An exception in it is a finding like others, so the rest is looked at all the same."""
     try:
         found = check(setup)
         return [*(await found if inspect.isawaitable(found) else found)]

@@ -13,12 +13,12 @@ from proxy.cli.doctor.client_files import (
     ClientFile,
     Environment,
     check_claude_files,
+    check_versions,
     claude_environment,
     claude_files,
     codex_file,
     models_in_files,
 )
-from proxy.cli.doctor.client_versions import check_versions
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
 from proxy.cli.launch.client_environment import ELSEWHERE
 from proxy.core.outgoing_proxies import Exemptions

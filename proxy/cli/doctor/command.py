@@ -44,10 +44,9 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         from proxy.cli.doctor.live import live
 
         return await live(arguments.live, arguments.model, context)
-    from proxy.cli.doctor.checks import examine
+    from proxy.cli.doctor.checks import examine, setup_of
     from proxy.cli.doctor.finding import worst
     from proxy.cli.doctor.report import Style, print_json, section_lines, summary
-    from proxy.cli.doctor.setup import setup_of
 
     quiet = arguments.json
     style = Style.of(sys.stdout, context.environment)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from model_proxy import other_owners
-from proxy.cli.captures.printable import amount
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, nearest_folder, note, ok, warn
+from proxy.cli.printable import amount
 
 _MIB = 1024 * 1024
 #: The log and failed answers need some 30 MB, captures up to half a gigabyte.

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from proxy.auth.lock import lock_now
 from proxy.auth.store import CredentialFile
-from proxy.cli.captures.printable import amount, counted
 from proxy.cli.config_file import FILE_NAME
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, is_file, nearest_folder, note, ok, own_id, warn
 from proxy.cli.paths import FOLDER_VARIABLE
+from proxy.cli.printable import amount, counted
 from proxy.core.allowances.accounts import DEFAULT
 from proxy.loading import settings_of
 from proxy.observe.capture.layout import TRAFFIC

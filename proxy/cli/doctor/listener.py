@@ -11,7 +11,7 @@ from pathlib import Path
 from proxy.cli.banner import address, local_host
 from proxy.cli.config_file import check_exposure, is_open
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, own_id, warn
-from proxy.cli.probing import PROBE_S, is_proxy
+from proxy.cli.health import PROBE_S, is_proxy
 from proxy.config import ConfigError
 from proxy.errors import ProxyError, as_typed
 from proxy.server.callers.keys import FILE_NAME as KEYS

@@ -19,12 +19,11 @@ from aiohttp import web
 
 from proxy.cli.account import SignIn, sign_ins
 from proxy.cli.command import APP, Context, say
-from proxy.cli.config_file import ConfigFile
+from proxy.cli.config_file import ConfigFile, proxies_of
 from proxy.cli.doctor.attempts import Attempts, attempt_lines
 from proxy.cli.doctor.finding import Setup
 from proxy.cli.doctor.report import Style
 from proxy.cli.doctor.scrub import Scrubber
-from proxy.cli.outgoing import proxies_of
 from proxy.config import Config, ConfigError
 from proxy.core.messages import Fold
 from proxy.core.sse import SSEDecoder, load_json

@@ -23,9 +23,9 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from proxy.cli.account import NOT_SIGNED_IN
+from proxy.cli.config_file import proxies_of
 from proxy.cli.doctor.certificates import check_certificates, issuer_in, issuer_of
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
-from proxy.cli.outgoing import proxies_of
 from proxy.config import ConfigError
 from proxy.core.outgoing_proxies import CGI, OutboundProxies
 from proxy.errors import UpstreamError

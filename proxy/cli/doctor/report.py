@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from proxy.cli.captures.printable import counted, one_line
 from proxy.cli.doctor.finding import LEVELS, Finding, Section, json_of, worst
+from proxy.cli.printable import counted, one_line
 from proxy.version import __version__
 
 VERSION = 1

@@ -7,7 +7,7 @@ import argparse
 from proxy.cli.command import Command, Context
 from proxy.cli.launch.shells import SHELLS
 
-#: What stands before the arguments of the client, which has no such options.
+#: How the launcher's own options begin; the client has no such options.
 _OWN, _VALUED = "--proxy-", ("--proxy-model", "--proxy-keep")
 
 
@@ -32,7 +32,7 @@ def _client_arguments(parser: argparse.ArgumentParser, _context: Context) -> Non
     parser.add_argument(
         "--proxy-sandbox", action="store_true", help="a proxy of its own with simulated upstreams: no account is used"
     )
-    # seconds for which a proxy that is started stays when nobody uses it any more
+    # seconds for which a proxy that is started stays after its last use
     parser.add_argument("--proxy-keep", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--proxy-help", action="help", help="show this; -h is the client's")
 
@@ -59,7 +59,7 @@ async def _codex(arguments: argparse.Namespace, context: Context) -> int:
 
 
 async def _env(arguments: argparse.Namespace, context: Context) -> int:
-    from proxy.cli.launch.printing import print_variables
+    from proxy.cli.launch.launching import print_variables
 
     return print_variables(arguments, context)
 

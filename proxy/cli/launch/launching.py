@@ -1,31 +1,153 @@
-"""A client of somebody else's, with the proxy that it needs."""
+"""`claude`, `codex` and `env`: a client with the proxy that it needs, or the variables that lead another one here.
+
+Files of a client are read where they bear on a launch, and never written.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from proxy.cli.command import Context
-from proxy.cli.launch.background import WATCHES, check_running
-from proxy.cli.launch.choosing import UnknownModel
+from proxy.cli.account import cures, sign_ins
+from proxy.cli.banner import reachable
+from proxy.cli.command import TYPED_FOLDER, TYPED_VARIABLE, Context, say
+from proxy.cli.config_file import ConfigFile
+from proxy.cli.launch.background import OPENAI_ROUTES, WATCHES, Background, answers, check_running, free_port
 from proxy.cli.launch.client_environment import (
+    ELSEWHERE,
     Served,
+    UnknownModel,
     Variable,
     asked_model,
     child_environment,
+    claude_code,
     claude_code_child,
     codex,
     codex_options,
+    first_entry,
+    openai,
+    served_model,
     without_elsewhere,
 )
-from proxy.cli.launch.own_settings import claude_model, codex_model, settings_elsewhere
-from proxy.cli.launch.setting_out import SetOut, return_to_folder, set_out, warn
-from proxy.config import ConfigError
+from proxy.cli.launch.shells import SHELLS, Shell, usual_shell
+from proxy.cli.launch.users import UNUSED_S
+from proxy.cli.paths import state_root
+from proxy.config import Config, ConfigError
+
+
+def warn(line: str) -> None:
+    print(f"model-proxy: {line}", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SetOut:
+    """environment  of the user, without what only this program reads"""
+
+    context: Context
+    config: Config
+    background: Background
+    environment: Mapping[str, str]
+
+    def served(self, model: str | None, *, needs_account: bool = True) -> Served:
+        """What a client is to use. Raises ConfigError when nobody is signed in, and no proxy answers that might know
+        better."""
+        known = sign_ins(self.context, ConfigFile(self.context, new=True))
+        usable = {one.entry.label for one in known if one.usable}
+        if needs_account and not usable and not self.background.sandbox:
+            text = "\n".join(cures(known, self.context.program))
+            if not answers(self.background.url):
+                raise ConfigError(text)
+            warn(text)
+        first = first_entry(self.context.providers, self.config, usable or {self.config.alias_provider})
+        return served_model(self.background.url, self.config, self.context.providers, first, model)
+
+
+def set_out(context: Context, *, sandbox: bool = False, openai: bool = False, keep: float | None = None) -> SetOut:
+    """Raises ConfigError.
+
+    openai  whether the OpenAI-style routes are needed; else a proxy that is started has them unless set otherwise
+    keep    seconds for which a proxy that is started stays after its last use; None for as long as usual
+    """
+    # What follows blocks the loop, whose own handler would only take note of Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    file = ConfigFile(context)
+    config, environment = file.config, context.environment
+    port = free_port() if sandbox or not config.port else config.port
+    given = {} if file.source("p1.responsesApi") and not openai else {OPENAI_ROUTES: "1"}
+    url = f"http://127.0.0.1:{port}" if sandbox else reachable(config.bind_address, port)
+    started = {**environment, **given}
+    alone = sandbox or not config.port
+    stays = UNUSED_S if keep is None else keep
+    background = Background(url, port, state_root(environment), started, sandbox, alone, stays)
+    own = {name: value for name, value in environment.items() if name not in (TYPED_FOLDER, TYPED_VARIABLE)}
+    return SetOut(context, config, background, own)
+
+
+def return_to_folder(environment: Mapping[str, str]) -> None:
+    """Changes to the folder of the user, which the script that starts this program leaves."""
+    if folder := environment.get(TYPED_FOLDER):
+        os.chdir(folder)
+
+
+#: A longer file is none of settings.
+_MAX_BYTES = 1024 * 1024
+
+
+def claude_model(environment: Mapping[str, str]) -> str | None:
+    """The model that the user's variables or settings choose for Claude Code."""
+    named = (settings.get("model") for _, settings in _claude_settings(environment))
+    return environment.get("ANTHROPIC_MODEL") or next((one for one in named if isinstance(one, str) and one), None)
+
+
+def settings_elsewhere(environment: Mapping[str, str]) -> list[str]:
+    """Warnings about settings that would lead Claude Code elsewhere, and that are overridden."""
+    said = []
+    for path, settings in _claude_settings(environment):
+        variables = settings.get("env")
+        names = [name for name in _PLACES if isinstance(variables, dict) and variables.get(name)]
+        names += [name for name in ("apiKeyHelper",) if settings.get(name)]
+        if names:
+            said.append(f"{', '.join(names)} of {path}: not used here")
+    return said
+
+
+_PLACES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
+
+
+def _claude_settings(environment: Mapping[str, str]) -> Iterable[tuple[Path, Mapping[str, Any]]]:
+    """Yields the settings of Claude Code, those that count most first."""
+    own = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME", "")) / ".claude")
+    project = Path(".claude")
+    for path in (project / "settings.local.json", project / "settings.json", own / "settings.json"):
+        if (read := _read_file(path, json.loads)) is not None:
+            yield path, read
+
+
+def codex_model(environment: Mapping[str, str]) -> str | None:
+    """The model that the user's file chooses for Codex."""
+    own = Path(environment.get("CODEX_HOME") or Path(environment.get("HOME", "")) / ".codex")
+    model = (_read_file(own / "config.toml", tomllib.loads) or {}).get("model")
+    return model if isinstance(model, str) and model else None
+
+
+def _read_file(path: Path, parse: Any) -> Mapping[str, Any] | None:
+    """The content of a file; None where there is none that can be read, which the client itself will report."""
+    try:
+        with path.open("rb") as file:
+            parsed = parse(file.read(_MAX_BYTES).decode())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +156,8 @@ class Client:
 
     names      its options that choose a model
     chosen     the model that the user's environment or files choose, None for none
-    variables  what it is told in its environment
-    options    what it is told before its arguments, given whether the model is ours to choose
+    variables  those of its environment
+    options    those before its arguments, given whether the model is ours to choose
     openai     whether it needs the OpenAI-style routes
     """
 
@@ -116,3 +238,48 @@ def _wait_for(command: Sequence[str], environment: Mapping[str, str], started: s
     finally:
         if started is not None:
             started.terminate()
+
+
+def print_variables(arguments: argparse.Namespace, context: Context) -> int:
+    """Raises ConfigError."""
+    name = arguments.shell or usual_shell(context.environment, sys.platform)
+    out = set_out(context, openai=arguments.client == "openai")
+    served = out.served(arguments.model, needs_account=arguments.start)
+    if arguments.start:
+        out.background.find_or_start(_terminal())
+    shell, lines = SHELLS[name], []
+    if arguments.client != "openai":
+        lines += ["# Claude Code and clients of the Messages API"]
+        lines += variable_lines(claude_code(served), shell, out.environment)
+    if arguments.client == "openai" or out.config.openai_routes or arguments.start:
+        lines += ["# clients of OpenAI's APIs"]
+        lines += variable_lines(openai(served), shell, {})
+    else:
+        lines += [f"# for clients of OpenAI's APIs the proxy needs {OPENAI_ROUTES}=1"]
+    lines.append(f"# to use these: {shell.use.format(_typed(arguments, name, context))}")
+    say("\n".join(lines))
+    return 0
+
+
+def _typed(arguments: argparse.Namespace, shell: str, context: Context) -> str:
+    """The command that prints the same lines."""
+    words = ["env", arguments.client] if arguments.client else ["env"]
+    if arguments.shell or SHELLS[shell] is not SHELLS["sh"]:
+        words += ["--shell", shell]
+    if arguments.model:
+        words += ["--model", SHELLS[shell].quote(arguments.model)]
+    if arguments.start:
+        words.append("--start")
+    return " ".join([context.program, *words])
+
+
+def variable_lines(variables: Iterable[Variable], shell: Shell, own: Mapping[str, str]) -> list[str]:
+    """Sets variables, and removes those of the user that would lead elsewhere."""
+    removed = [shell.unset(name) for name in ELSEWHERE if own.get(name)]
+    return [shell.set(one.name, one.value) for one in variables] + removed
+
+
+def _terminal() -> int:
+    """The process whose end is that of the terminal."""
+    session = os.getsid(0) if hasattr(os, "getsid") else 0
+    return session or os.getppid()  # no id is seen of a session that began outside of a container

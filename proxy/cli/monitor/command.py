@@ -1,4 +1,4 @@
-"""`monitor`: what a proxy that runs is doing, on the whole terminal or as text."""
+"""`monitor`, what a proxy that runs is doing, on the whole terminal or as text; `demo`, it with simulated traffic."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from proxy.cli.banner import claude_code_lines, reachable
 from proxy.cli.command import APP, Command, Context, say
+from proxy.cli.config_file import ConfigFile
+from proxy.cli.launch.client_environment import served_model
 from proxy.cli.monitor.full_screen import full_screen, obstacle
 from proxy.cli.monitor.running_proxy import RunningProxy, running_proxy
+from proxy.cli.paths import config_root, state_root
 from proxy.cli.signals import Stop, stop_event
+from proxy.config import Config, ConfigError
 from proxy.errors import ProxyError
 
 if TYPE_CHECKING:
     from proxy.observe.monitor.snapshot import Snapshot
     from proxy.observe.monitor.terminal.watcher import Seen
+
 
 #: Between two looks at the proxy, in seconds.
 POLL_S = 1.0
@@ -45,7 +51,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 def _print(snapshot: Snapshot) -> None:
     """As many lines as there is to say."""
-    from proxy.observe.monitor.terminal.plain import plain_lines
+    from proxy.observe.monitor.terminal.screen import plain_lines
 
     columns = shutil.get_terminal_size(PLAIN_SIZE).columns
     for line in plain_lines(snapshot, columns, time.time()):
@@ -72,7 +78,7 @@ async def _attached(proxy: RunningProxy, context: Context) -> int:
 
 
 class Watch:
-    """What a proxy told last, and since when it tells nothing.
+    """The last snapshot of a proxy, and since when there is none.
 
     unfit  what answers is no monitor, or one of another version: waiting does not help
     """
@@ -111,3 +117,52 @@ class Watch:
 
 
 MONITOR = Command("monitor", "watch a proxy that runs: monitor --url URL", _run, _arguments)
+
+
+async def _run_demo(_arguments: argparse.Namespace, context: Context) -> int:
+    if why := obstacle(context.environment):
+        raise ProxyError(
+            f"{why}: the demo draws on the whole of one. `{context.program} serve --sandbox` with"
+            " PROXY_MONITOR_PAGE=1 shows simulated traffic on a page"
+        )
+    from proxy.observe.monitor.demo import Demo
+    from proxy.observe.monitor.terminal.view import View
+    from proxy.observe.monitor.terminal.watcher import Seen
+
+    demo, stop = Demo(), stop_event()
+    view = View(setup=tuple(_setup(context)))
+    async with full_screen(context.environment, lambda: Seen(demo.snapshot()), view, stop) as watcher:
+        await stop.wait()
+    if watcher.error is not None:
+        raise ProxyError(f"the monitor failed: {watcher.error!r}")
+    return 0
+
+
+def _setup(context: Context) -> list[str]:
+    """As that of `serve`, for a proxy that does not run."""
+    config = _config(context)
+    url = reachable(config.bind_address, config.port)
+    catalogs = {entry.label: entry.catalog_now(config) for entry in context.providers}
+    counts = (f"{label}: {len(one.models) + len(one.prefixed)} models" for label, one in catalogs.items())
+    return [
+        "The demo shows simulated traffic; the same moment always shows the same.",
+        "No proxy is listening.",
+        f"`{context.program} serve` starts one.",
+        "",
+        f"log: {state_root(context.environment) / 'proxy.log'}",
+        f"config: {config_root(context.environment)}",
+        "providers: " + "  ".join(counts),
+        "",
+        *claude_code_lines(served_model(url, config, context.providers, context.providers[0], None)),
+    ]
+
+
+def _config(context: Context) -> Config:
+    """The settings, or the defaults where they cannot be read: nothing of the demo depends on them."""
+    try:
+        return ConfigFile(context, new=True).config
+    except ConfigError:
+        return Config()
+
+
+DEMO = Command("demo", "the monitor with simulated traffic", _run_demo)

@@ -1,4 +1,4 @@
-"""The monitor on the whole terminal: whether there is one, and the time that it is taken."""
+"""The monitor on the whole terminal: whether there is one, the time that it is taken, and `serve` beside it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
+from proxy.cli.command import APP
 from proxy.cli.signals import Stop
 
 if TYPE_CHECKING:
     from proxy.observe.monitor.snapshot import Snapshot
+    from proxy.observe.monitor.state import MonitorState
     from proxy.observe.monitor.terminal.view import View
     from proxy.observe.monitor.terminal.watcher import Seen, Watcher
+
 
 #: A loop that is busy for longer than this shows what it showed before.
 WAIT_S = 0.2
@@ -68,8 +71,8 @@ class LoopSnapshots:
 async def full_screen(
     environment: Mapping[str, str], look: Callable[[], Seen], view: View, stop: Stop
 ) -> AsyncIterator[Watcher]:
-    """The terminal is the monitor's inside. `stop` is set when the user wants to end, when the terminal is closed, and
-    when the monitor fails: `Watcher.error` has it then."""
+    """Gives the terminal to the monitor while inside. `stop` is set when the user wants to end, when the terminal is
+    closed, and when the monitor fails: `Watcher.error` has it then."""
     from proxy.observe.monitor.terminal.display import Display, in_foreground
     from proxy.observe.monitor.terminal.watcher import Watcher
 
@@ -91,3 +94,65 @@ async def full_screen(
         await asyncio.to_thread(watcher.close)
         loop.remove_signal_handler(signal.SIGTSTP)
         loop.remove_signal_handler(signal.SIGHUP)
+
+
+#: How a sentence of the log begins: the time of day and two blanks.
+_STAMP_WIDTH = 10
+#: In messages of the log that the monitor gets directly as well, in better words.
+_TOLD_ANYHOW = ": allowance low ("
+
+
+class LogNotices:
+    """Where the log shows its warnings: while the monitor is on the terminal they are events there, else lines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.notice: Callable[[str, str], None] | None = None
+
+    def write(self, text: str) -> int:
+        """Called on the thread of the log, with whole lines."""
+        if self.notice is None:
+            return self._stream.write(text)
+        for line in text.splitlines():
+            said = line[_STAMP_WIDTH:]
+            level, _, message = said.partition(": ")
+            if _TOLD_ANYHOW in message:
+                continue
+            self.notice("error" if level == "error" else "warn", message)
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+async def watched(
+    environment: Mapping[str, str],
+    stop: Stop,
+    monitor: MonitorState,
+    notices: LogNotices,
+    setup: str,
+    drain: Callable[[], Awaitable[None]],
+) -> None:
+    """Shows the monitor until the end: `drain` ends the proxy, and what it does is still shown. A monitor that fails
+    ends the proxy in the same way, and is told of afterwards."""
+    from proxy.observe.monitor.terminal.view import View
+
+    loop = asyncio.get_running_loop()
+
+    def notice(level: str, message: str) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(monitor.notice, level, message)
+
+    notices.notice = notice
+    view = View(setup=tuple(setup.splitlines()))
+    try:
+        with monitor.watch():
+            async with full_screen(environment, LoopSnapshots(monitor.snapshot), view, stop) as watcher:
+                await stop.wait()
+                watcher.stopping()
+                await drain()
+    finally:
+        notices.notice = None
+    if watcher.error is not None:
+        with contextlib.suppress(OSError):  # the terminal is gone, perhaps
+            print(f"{APP}: the monitor failed: {watcher.error!r}", file=sys.stderr)

@@ -3,6 +3,5 @@
 plan.py      what would be done: files, commands, and what the user should know
 target.py    which program the service starts, and where its files are
 systemd.py, launchd.py, windows.py    the three kinds of services
-doing.py     does a plan
-command.py   the command
+command.py   the command, which shows a plan and does it
 """

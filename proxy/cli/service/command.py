@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from proxy.auth.store import naming
 from proxy.cli.command import Command, Context, say
-from proxy.cli.service.plan import Kind, described
+from proxy.cli.service.plan import MARK, Folder, Kind, Plan, Ran, Removed, Step, Written, described, typed
 from proxy.config import ConfigError
 
 _ACTIONS = "install: write its file and start it; uninstall: the reverse; status: whether it runs"
@@ -22,8 +27,6 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
 
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
-    from proxy.cli.service import doing
-
     kind = kind_of(context, sys.platform, system=arguments.system)
     if arguments.action == "status":
         return _status(kind, context.program, only_print=arguments.print)
@@ -35,8 +38,8 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         say(line)
     if not arguments.print:
         _check_rights(arguments.system)
-        doing.check_own(kind.file)
-        doing.do(plan, doing.run_command, doing.run_quietly)
+        check_own(kind.file)
+        do(plan, run_command, run_quietly)
         say(f"{arguments.action}ed")
     for hint in plan.hints:
         say(f"note    {hint}")
@@ -67,9 +70,6 @@ def _check_rights(system: bool) -> None:
 
 def _status(kind: Kind, program: str, *, only_print: bool) -> int:
     """0 while the service runs, 1 otherwise."""
-    from proxy.cli.service import doing
-    from proxy.cli.service.plan import typed
-
     step = kind.status()
     there = kind.file.exists()
     say(f"{kind.file}: {'there' if there else f'not there; `{program} service install` writes it'}")
@@ -77,7 +77,73 @@ def _status(kind: Kind, program: str, *, only_print: bool) -> int:
         say(f"run     {typed(step.command, windows=sys.platform == 'win32')}")
     if only_print:
         return 0
-    return 1 if not there or doing.status_of(doing.run_command, step) else 0
+    return 1 if not there or status_of(run_command, step) else 0
+
+
+#: Runs a command whose output the user sees; its exit status. Raises FileNotFoundError where there is no such program.
+Runner = Callable[[Sequence[str]], int]
+
+NOT_FOUND = "{0} is not here: this system has no services of that kind"
+
+
+def run_command(command: Sequence[str]) -> int:
+    return subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode  # noqa: S603
+
+
+def run_quietly(command: Sequence[str]) -> int:
+    """Runs a command that may fail, without its output, which would only alarm."""
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode  # noqa: S603
+
+
+def do(plan: Plan, run: Runner, quietly: Runner) -> None:
+    """Does each step in order. Raises ConfigError for the first command that fails, and OSError for a file."""
+    for step in plan.steps:
+        _do(step, run, quietly)
+
+
+def status_of(run: Runner, step: Ran) -> int:
+    """The exit status of a command. Raises ConfigError where there is no such program."""
+    try:
+        return run(step.command)
+    except FileNotFoundError:
+        raise ConfigError(NOT_FOUND.format(step.command[0])) from None
+
+
+def check_own(file: Path) -> None:
+    """Raises ConfigError for a file that this program did not write."""
+    with contextlib.suppress(FileNotFoundError):
+        content = file.read_bytes()
+        if MARK.encode() not in content and MARK.encode("utf-16-le") not in content:
+            raise ConfigError(f"{file} was not written by this program, and stays as it is")
+
+
+def _do(step: Step, run: Runner, quietly: Runner) -> None:
+    match step:
+        case Folder(path):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        case Written():
+            _write(step)
+        case Removed(path):
+            path.unlink(missing_ok=True)
+        case Ran(command, may_fail):
+            status = status_of(quietly if may_fail else run, step)
+            if status and not may_fail:
+                raise ConfigError(f"`{typed(command)}` ended with {status}; what was done before it stays")
+
+
+def _write(step: Written) -> None:
+    """Writes a file in one step, so that half of it is never read."""
+    step.path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = step.path.with_name(f".{step.path.name}.{os.getpid()}")
+    try:
+        with (
+            naming(step.path),
+            os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, step.mode), "wb") as file,
+        ):
+            file.write(step.content)
+        fresh.replace(step.path)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 SERVICE = Command("service", "run the proxy as a service of this system, from the login on", _run, _arguments)

@@ -1,19 +1,152 @@
-"""What rules alone decide about a tool call. They flag, or say that nothing need be judged; they never let a call run:
-`not_flagged` is the word of the reviewer alone."""
+"""What rules alone decide about a tool call: the user's own, and the built-in ones of `dangers`. They flag, or say that
+nothing need be judged; they never let a call run: `not_flagged` is the word of the reviewer alone.
+
+The user's rules are those of Claude Code:
+
+Bash                    every call of a tool
+mcp__github             every tool of a server; mcp__github__* says the same
+Bash(git push:*)        commands that begin so; Bash(git push *) as well, and `*` anywhere in it
+Read(~/.ssh/**)         files: `//` begins an absolute path, `~/` one of the home, others are relative
+WebFetch(domain:x.org)  addresses
+Skill(name), Agent(x)   any text in the call's arguments
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
 
 from proxy.core.auto_mode.commands import Run, runs
 from proxy.core.auto_mode.dangers import danger, is_key
-from proxy.core.auto_mode.paths import NO_HOME
-from proxy.core.auto_mode.permissions import SHELL_TOOLS, concerns_command, forbids, paths_of
+from proxy.core.auto_mode.paths import NO_HOME, covers, fits, located
 from proxy.core.auto_mode.policy import Policy, Rule
 from proxy.core.auto_mode.question import MAX_CALL, MAX_CALLS
 from proxy.core.auto_mode.shell import TooMuch
 from proxy.core.auto_mode.verdicts import ToolUse, Verdict
+
+#: The tools that run a command, their member `command`.
+SHELL_TOOLS = frozenset({"Bash", "PowerShell", "Monitor"})
+#: tool of a rule -> the tools that it concerns as well
+_KINDS: Mapping[str, frozenset[str]] = {
+    "Bash": SHELL_TOOLS,
+    "Read": frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"}),
+    **dict.fromkeys(("Edit", "Write"), frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})),
+    **dict.fromkeys(("Agent", "Task"), frozenset({"Agent", "Task"})),
+}
+#: Members that name a file.
+PATH_MEMBERS = ("file_path", "path", "notebook_path", "filePath", "filename", "uri", "paths", "files")
+
+_RULE = re.compile(r"([\w*.-]+)(?:\((.*)\))?", re.DOTALL)
+
+
+def forbids(rules: Sequence[Rule], call: ToolUse, found: Sequence[Run], policy: Policy) -> str | None:
+    """The first of the rules that concerns a call, as the user wrote it.
+
+    found  the programs that the call's command would run
+    """
+    return next((rule.text for rule in rules if concerns(rule, call, found, policy)), None)
+
+
+def concerns(rule: Rule, call: ToolUse, found: Sequence[Run], policy: Policy) -> bool:
+    """Whether a rule is one of permissions and concerns a call."""
+    form = _RULE.fullmatch(rule.text)
+    if form is None:
+        return False
+    tool, detail = form[1], form[2]
+    files = tool in ("Read", "Edit", "Write")
+    if detail is not None and files and call.tool in SHELL_TOOLS:
+        return _names_file(rule, detail, _files_of(found), policy)
+    if not _is_tool(tool, call.tool):
+        return False
+    if detail is None or detail.strip() in ("", "*"):
+        return True
+    if call.tool in SHELL_TOOLS:
+        return any(_begins(detail, text) for text in _commands(call, found))
+    if detail.startswith("domain:"):
+        return any(_is_host(detail[7:].strip().lower(), url) for url in texts(call.input))
+    if files:
+        return _names_file(rule, detail, [(path, policy.cwd) for path in paths_of(call)], policy)
+    return any(_begins(detail, text) for text in texts(call.input))
+
+
+def concerns_command(entry: str, found: Sequence[Run]) -> bool:
+    """Whether a bare entry is a command that a call would run: `terraform destroy`, `rm -rf *`."""
+    entry = entry.strip("`")
+    pattern = entry if "*" in entry else f"{entry}:*"
+    return any(_begins(pattern, text) for run in found for text in (run.source, run.text))
+
+
+def _is_tool(wanted: str, tool: str) -> bool:
+    if wanted == tool or tool in _KINDS.get(wanted, ()):
+        return True
+    server = wanted.startswith("mcp__") and wanted.count("__") == 1
+    return tool.startswith(wanted + "__") if server else "*" in wanted and fits(wanted, tool)
+
+
+def _commands(call: ToolUse, found: Sequence[Run]) -> Iterator[str]:
+    command = call.input.get("command")
+    if isinstance(command, str):
+        yield command.strip()
+    for run in found:
+        yield from (run.source, run.text)
+
+
+def _begins(detail: str, text: str) -> bool:
+    """`cmd:*` and `cmd *` mean the command alone, too."""
+    for mark in (":*", " *"):
+        if detail.endswith(mark) and "*" not in detail[:-2]:
+            return text == detail[:-2] or text.startswith(detail[:-2] + " ")
+    return fits(detail.removesuffix(":*") + "*" * detail.endswith(":*"), text)
+
+
+def _is_host(wanted: str, url: str) -> bool:
+    try:
+        host = urlsplit(url if "//" in url else f"//{url}").hostname or ""
+    except ValueError:
+        return False
+    return host == wanted or ("*" in wanted and fits(wanted, host))
+
+
+def _files_of(found: Sequence[Run]) -> list[tuple[str, str]]:
+    return [(word, run.cwd) for run in found for word in run.files if not word.startswith("-")]
+
+
+def _names_file(rule: Rule, detail: str, files: Sequence[tuple[str, str]], policy: Policy) -> bool:
+    """Files are paths as they stand in a call, each with the folder in which a relative one begins."""
+    places = {path for word, cwd in files if (path := located(word, home=policy.home, cwd=cwd)) is not None}
+    return any(covers(pattern, place) for pattern in _patterns(rule, detail, policy) for place in places)
+
+
+def _patterns(rule: Rule, detail: str, policy: Policy) -> list[str]:
+    """The absolute patterns that a rule may mean: one of a single slash begins where its settings lie, but many who
+    write it mean the root."""
+    roots = list(filter(None, dict.fromkeys((rule.root, policy.cwd))))
+    if detail.startswith("//"):
+        return [detail[1:]]
+    if detail.startswith("~"):
+        return [place] if (place := located(detail, home=policy.home, cwd="")) else []
+    if detail.startswith("/"):
+        return [detail, *(root + detail for root in roots)]
+    inner = detail.removeprefix("./")
+    anywhere = "" if "/" in inner.rstrip("/") or inner != detail else "**/"
+    return [f"{root}/{anywhere}{inner}" for root in roots] or [f"/**/{inner}"]
+
+
+def paths_of(call: ToolUse) -> list[str]:
+    """What the arguments of a call name as files."""
+    return [text for name in PATH_MEMBERS for text in texts(call.input.get(name))]
+
+
+def texts(value: Any) -> Iterator[str]:
+    """A text, or those of a list or of an object's members; no deeper."""
+    values = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else (value,)
+    for one in values:
+        if isinstance(one, str):
+            yield one.removeprefix("file://")
+
 
 #: The tools that Claude Code 2.1.330 runs without asking for a verdict: they read, or change only its own lists. Any
 #: other that is skipped would not run.

@@ -1,12 +1,121 @@
-"""What of a request an upstream could have had in its cache, what it had, and why not more."""
+"""What two requests of a conversation have in common, what of it an upstream could have had in its cache, what it had,
+and in words why not more."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.cache_health.compare import common_prefix, difference, weight_of
 from proxy.core.cache_health.fingerprint import Fingerprint
+
+#: Tools that are named in a reason.
+_NAMED = 3
+
+
+def common_prefix(old: Fingerprint, new: Fingerprint) -> int:
+    """How many blocks are the same, from the front."""
+    count = min(len(old.digests), len(new.digests))
+    if old.digests[:count] == new.digests[:count]:
+        return count
+    return next(i for i, (a, b) in enumerate(zip(old.digests, new.digests, strict=False)) if a != b)
+
+
+def weight_of(fingerprint: Fingerprint, blocks: int) -> int:
+    """Of the first blocks."""
+    return sum(fingerprint.weights[:blocks])
+
+
+def is_continued(old: Fingerprint, new: Fingerprint, prefix: int) -> bool:
+    """Whether at least half of what was said before is still there, in whatever place."""
+    if prefix >= len(old.digests):
+        return True
+    there = set(new.digests[new.head :])
+    said = range(old.head, len(old.digests))
+    whole = sum(old.weights[i] for i in said)
+    return whole > 0 and 2 * sum(old.weights[i] for i in said if old.digests[i] in there) >= whole
+
+
+def same_head(old: Fingerprint, new: Fingerprint, prefix: int) -> bool:
+    """Whether the tools and system texts are the same."""
+    return old.head == new.head <= prefix
+
+
+def is_cut_short(old: Fingerprint, new: Fingerprint) -> bool:
+    """Whether a long conversation has become a much shorter one."""
+    return new.head > 0 and old.messages >= _LONG and 2 * new.messages <= old.messages
+
+
+#: Messages of a conversation that is worth a summary.
+_LONG = 6
+
+
+def difference(old: Fingerprint, new: Fingerprint, prefix: int) -> str:
+    """Where two requests part, in words; `prefix` as of `common_prefix`."""
+    if prefix < max(old.tools, new.tools) and _tools(old) != _tools(new):
+        return _of_tools(old, new)
+    if prefix < max(old.head, new.head):
+        return _of_system(old, new, prefix)
+    return _of_messages(old, new, prefix)
+
+
+def _tools(of: Fingerprint) -> list[int]:
+    return list(of.digests[: of.tools])
+
+
+def _of_tools(old: Fingerprint, new: Fingerprint) -> str:
+    before, now = Counter(_tools(old)), Counter(_tools(new))
+    if before == now:
+        return "the tools were reordered"
+    gone = [name for name, digest in zip(old.names, _tools(old), strict=False) if digest not in now]
+    come = [name for name, digest in zip(new.names, _tools(new), strict=False) if digest not in before]
+    changed = [name for name in come if name in gone]
+    told = (
+        _several(changed, "the tool {} changed", "{} tools changed"),
+        _several([name for name in come if name not in gone], "a tool was added: {}", "{} tools were added"),
+        _several([name for name in gone if name not in come], "a tool was removed: {}", "{} tools were removed"),
+    )
+    return ", ".join(filter(None, told)) or "the tools changed"
+
+
+def _several(names: list[str], one: str, more: str) -> str:
+    if not names:
+        return ""
+    quoted = [f"`{name}`" for name in names]
+    if len(names) == 1:
+        return one.format(quoted[0])
+    shown = ", ".join(quoted[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+    return f"{more.format(len(names))}: {shown}"
+
+
+def _of_system(old: Fingerprint, new: Fingerprint, prefix: int) -> str:
+    if not old.system or not new.system:
+        return "a system text was added" if new.system else "the system text was removed"
+    if max(old.system, new.system) == 1:
+        return "the system text changed"
+    return f"the system text changed (block {max(prefix, new.tools) - new.tools + 1})"
+
+
+def _of_messages(old: Fingerprint, new: Fingerprint, prefix: int) -> str:
+    place = old.places[prefix] + 1
+    where = f"message {place} of {old.messages}"
+    later_old, later_new = old.digests[prefix + 1 :], new.digests[prefix + 1 :]
+    if old.messages > place and set(later_old).isdisjoint(new.digests[prefix:]):
+        return _gone_back(old, new, place)
+    if old.digests[prefix] in later_new:
+        return f"something was put in before {where}"
+    if new.digests[prefix] in later_old:
+        return f"{where} was removed"
+    return f"{where} was edited"
+
+
+def _gone_back(old: Fingerprint, new: Fingerprint, place: int) -> str:
+    """Nothing of what followed is there any more."""
+    if not is_cut_short(old, new):
+        return f"the conversation went back to message {place} of {old.messages}"
+    anew = "was begun anew" if place == 1 else f"went back to message {place} of {old.messages}"
+    return f"the conversation was compacted, or {anew}"
+
 
 #: Services keep no prompt that is shorter.
 MIN_TOKENS = 1024
@@ -22,7 +131,7 @@ class Sent:
     """A request that reached an upstream.
 
     at       when, in seconds
-    account  whose cache it is: to be compared only, None where nobody knows
+    account  whose cache it is: to be compared only, None where that is unknown
     """
 
     fingerprint: Fingerprint

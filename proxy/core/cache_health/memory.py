@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from proxy.core.cache_health.compare import common_prefix, is_continued, is_cut_short, same_head, weight_of
-from proxy.core.cache_health.judge import Sent
+from proxy.core.cache_health.judge import Sent, common_prefix, is_continued, is_cut_short, same_head, weight_of
 from proxy.core.identity import Owner
 
 #: Conversations of one owner.

@@ -52,7 +52,7 @@ class ResponsesOptions:
     tier: str | None = None
     cache_key: str | None = None
     reasoning: bool = True
-    label: str = "p1"
+    label: str = ""
     offsets: ReadOffsets | None = None
     pdf: bool = False
     strict: bool = False

@@ -1,8 +1,9 @@
-"""Media types and other header values with parameters."""
+"""Media types: in header values, which have parameters, and by the first bytes of a file."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from proxy.core.media.refusals import broken
 
@@ -15,7 +16,7 @@ _ESCAPED = re.compile(r'\\(["\\])')
 
 
 def essence(content_type: str) -> str:
-    """A media type without its parameters.
+    """Returns a media type without its parameters.
 
     >>> essence(" Multipart/Form-Data ; boundary=x")
     'multipart/form-data'
@@ -48,7 +49,7 @@ def parameters(value: str) -> dict[str, str] | None:
 
 
 def boundary_of(content_type: str) -> bytes:
-    """What stands between the parts of a form. Raises InvalidRequest when there is none that can be used.
+    """The boundary between the parts of a form. Raises InvalidRequest when there is none that can be used.
 
     >>> boundary_of('multipart/form-data; charset=utf-8; Boundary="a b"')
     b'a b'
@@ -59,3 +60,40 @@ def boundary_of(content_type: str) -> bytes:
     if len(boundary) > MAX_BOUNDARY or not boundary.isascii() or not boundary.isprintable() or boundary[-1] == " ":
         raise broken("the boundary in its content type cannot be used")
     return boundary.encode()
+
+
+#: As many bytes as any signature has.
+LONGEST = 12
+
+_IMAGES = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
+}
+_RECORDINGS = {
+    "audio/wav": re.compile(rb"RIFF....WAVE", re.DOTALL),
+    "audio/ogg": re.compile(rb"OggS"),
+    "audio/flac": re.compile(rb"fLaC"),
+    "audio/mp3": re.compile(rb"ID3"),
+    "audio/webm": re.compile(rb"\x1a\x45\xdf\xa3"),
+    "audio/mp4": re.compile(rb"....ftyp", re.DOTALL),
+}
+
+
+def image_type(first: bytes) -> str | None:
+    """The media type of a picture.
+
+    >>> image_type(b"GIF89a"), image_type(b"GIF88a")
+    ('image/gif', None)
+    """
+    return _type(first, _IMAGES)
+
+
+def recording_type(first: bytes) -> str | None:
+    """The media type of a recording."""
+    return _type(first, _RECORDINGS)
+
+
+def _type(first: bytes, signatures: Mapping[str, re.Pattern[bytes]]) -> str | None:
+    return next((name for name, signature in signatures.items() if signature.match(first)), None)

@@ -14,8 +14,7 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from proxy.core.media.content_types import boundary_of
-from proxy.core.media.image_form import EditForm
-from proxy.core.media.image_json import EDIT_BYTES, GENERATION_BYTES, ImageJson
+from proxy.core.media.image_requests import EDIT_BYTES, GENERATION_BYTES, EditForm, ImageJson
 from proxy.core.media.recording_form import RecordingForm
 from proxy.core.media.refusals import body_too_large
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest

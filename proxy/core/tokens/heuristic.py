@@ -23,8 +23,7 @@ from proxy.core.content import (
 )
 from proxy.core.long_json import Remembered
 from proxy.core.sse import dump_json
-from proxy.core.tokens.counting import IMAGE_TOKENS, Length, pdf_tokens
-from proxy.core.tokens.responses_count import encrypted_tokens
+from proxy.core.tokens.counting import IMAGE_TOKENS, Length, encrypted_tokens, pdf_tokens
 from proxy.core.tools.calls import input_text
 from proxy.core.tools.schema import format_in_words
 

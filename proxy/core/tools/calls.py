@@ -26,9 +26,6 @@ NO_RESULT = "[no tool result]"
 #: A dummy of Claude Code's tool search that can never be called.
 PLACEHOLDER = "DeferredToolPlaceholder"
 
-#: A model whose service searches by itself.
-SEARCHING_MODEL = "gpt-5.6-sol"
-
 #: `tool_choice` of a Messages request -> of an upstream of the OpenAI family; a named tool is a case of its own.
 CHOICES = {"auto": "auto", "none": "none", "any": "required", "required": "required"}
 

@@ -11,19 +11,21 @@ from typing import Any
 from proxy.core.content import messages_of
 from proxy.core.invalid import cut
 from proxy.core.tools.anthropic_tools import is_known
-from proxy.core.tools.calls import PLACEHOLDER, SEARCHING_MODEL
+from proxy.core.tools.calls import PLACEHOLDER
 
 #: Types of tools that say themselves what they take.
 _PLAIN = frozenset({"", "custom", "function"})
 _DATE = re.compile(r"_[0-9]{8}\Z")
 _SEARCH = "web_search"
+#: A model whose service searches by itself.
+SEARCHING_MODEL = "gpt-5.6-sol"
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
     """Something that a request asks the service to run, and that the service has not.
 
-    path  where it stands: `tools[3].type`, `container`
+    path  its place in the request: `tools[3].type`, `container`
     kind  its type as the caller wrote it
     name  by which it can be forced, None for what has none
     mere  whether the request says nothing with it alone: a container that nothing runs in
@@ -136,7 +138,7 @@ def _needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | No
 
 
 def _impossible(request: Mapping[str, Any], label: str, *, noted: bool) -> tuple[str, str] | None:
-    """What nobody here can do: files that were uploaded to a service, and other models for what this one refuses."""
+    """What no provider here can do: uploaded files, and other models for what this one refuses."""
     if request.get("fallbacks"):
         return "fallbacks", f"{label} falls back to no other model. Leave it out, and ask another model yourself."
     for place, message in enumerate(messages_of(request)):

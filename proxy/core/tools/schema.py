@@ -12,23 +12,14 @@ from proxy.core.tools.step_budget import Steps, TooManySteps
 
 # Where schemas live inside a schema. Everything else (default, enum, const, examples, a property that happens to be
 # called "pattern") is data and is left alone.
-_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+DEFINITIONS = ("$defs", "definitions")
+_MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies", *DEFINITIONS)
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 _SINGLES = (
-    "items",
-    "additionalProperties",
-    "additionalItems",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "contains",
-    "propertyNames",
-    "not",
-    "if",
-    "then",
-    "else",
-    "contentSchema",
+    *("items", "additionalProperties", "additionalItems", "unevaluatedProperties", "unevaluatedItems"),
+    *("contains", "propertyNames", "not", "if", "then", "else", "contentSchema"),
 )
-_CONTAINERS = frozenset(_MAPS + _LISTS + _SINGLES)
+CONTAINERS = frozenset(_MAPS + _LISTS + _SINGLES)
 
 #: What strict mode knows; with anything else it refuses the schema.
 _STRICT = frozenset(
@@ -90,10 +81,10 @@ def json_format(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return wanted if wanted is not None and wanted["type"].startswith("json") else None
 
 
-def _map_children(schema: Mapping[str, Any], visit: Callable[[Schema], Schema]) -> dict[str, Any]:
+def map_children(schema: Mapping[str, Any], visit: Callable[[Schema], Schema]) -> dict[str, Any]:
     """A copy with `visit` applied to every schema directly below; the same object where nothing changed."""
     result = dict(schema)
-    for key in schema.keys() & _CONTAINERS:
+    for key in schema.keys() & CONTAINERS:
         value = schema[key]
         if isinstance(value, dict):
             if key in _MAPS:
@@ -153,7 +144,7 @@ def _strict(schema: Schema, depth: int, steps: Steps) -> Schema:
     if "$ref" in bare and depth:
         return _strict_reference(bare)
     _check_strict(bare, depth)
-    result = _map_children(bare, lambda child: _strict(child, depth + 1, steps))
+    result = map_children(bare, lambda child: _strict(child, depth + 1, steps))
     if "properties" in result or _is_a("object", bare):
         properties = result.get("properties")
         closed = bare.get("additionalProperties") is False
@@ -215,7 +206,7 @@ def _has_optional(schema: Schema, depth: int, steps: Steps) -> bool:
         found = found or _has_optional(child, depth + 1, steps)
         return child
 
-    _map_children(schema, look)
+    map_children(schema, look)
     properties = schema.get("properties")
     if found or not isinstance(properties, dict):
         return found

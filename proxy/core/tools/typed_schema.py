@@ -8,6 +8,7 @@ from typing import Any
 
 from proxy.core.sizes import least_size
 from proxy.core.tools.function_schema import ANY_ITEMS, NO_PROPERTIES, STEP_CHARS, target
+from proxy.core.tools.schema import CONTAINERS, DEFINITIONS, map_children
 from proxy.core.tools.step_budget import Steps, TooManySteps
 
 Schema = Any
@@ -19,26 +20,6 @@ ONCE_MORE = 4
 #: Characters of one member that count when it is written again.
 MAX_COUNTED = 64 * 1024
 
-_DEFINITIONS = ("$defs", "definitions")
-_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", *_DEFINITIONS})
-_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_SINGLES = frozenset(
-    {
-        "items",
-        "additionalItems",
-        "additionalProperties",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-        "contains",
-        "contentSchema",
-        "propertyNames",
-        "not",
-        "if",
-        "then",
-        "else",
-    }
-)
-_CONTAINERS = _MAPS | _LISTS | _SINGLES
 _SPEAKS_FOR_ITSELF = frozenset({"type", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref"})
 
 #: keyword -> the type it is about; the first that is present decides
@@ -106,7 +87,7 @@ class _Writer:
         self._cut = self._refers = False
 
     def root(self) -> dict[str, Any]:
-        definitions = {key: value for key, value in self._root.items() if key in _DEFINITIONS}
+        definitions = {key: value for key, value in self._root.items() if key in DEFINITIONS}
         bare = {key: value for key, value in self._root.items() if key not in definitions}
         result = self._resolved(bare, (), 0)
         if definitions and self._refers:
@@ -136,18 +117,9 @@ class _Writer:
             self._size += _written_again(schema)
         else:
             self._steps.take(1 + len(schema))
-        result = dict(schema)
-        if schema.get("items") is ANY_ITEMS:  # it takes arrays without; with a type of its own this would say something
-            del result["items"]
-        for key in result.keys() & _CONTAINERS:
-            value = schema[key]
-            if key in _MAPS and isinstance(value, dict):
-                result[key] = {name: self._visit(child, trail, depth + 1) for name, child in value.items()}
-            elif key not in _MAPS and isinstance(value, list):
-                result[key] = [self._visit(child, trail, depth + 1) for child in value]
-            elif key in _SINGLES:
-                result[key] = self._visit(value, trail, depth + 1)
-        return result
+        # An upstream that takes arrays without `items` would read something in a type of theirs.
+        own = {key: value for key, value in schema.items() if value is not ANY_ITEMS or key != "items"}
+        return map_children(own, lambda child: self._visit(child, trail, depth + 1))
 
     def _referred(self, reference: Any, trail: tuple[str, ...], depth: int) -> dict[str, Any] | None:
         """What a reference names, to stand in its place; None where the reference stays."""
@@ -186,7 +158,7 @@ class _Writer:
 
 def _written_again(schema: Mapping[str, Any]) -> int:
     """Steps for the members of a schema, those in schemas below not among them: its texts are sent once more."""
-    texts = sum(least_size(value, MAX_COUNTED) for key, value in schema.items() if key not in _CONTAINERS)
+    texts = sum(least_size(value, MAX_COUNTED) for key, value in schema.items() if key not in CONTAINERS)
     return 1 + len(schema) + texts // STEP_CHARS
 
 

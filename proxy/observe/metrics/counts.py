@@ -1,16 +1,61 @@
-"""What is counted of requests and of what happens beside them (`Metrics`)."""
+"""What is counted of requests and of what happens beside them (`Metrics`); how late the event loop is; what the system
+says of this process, where there is /proc."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from proxy.observe.lifecycle import ServiceEvent, SignInRenewed, SocketsOpen
 from proxy.observe.metrics import table
-from proxy.observe.metrics.process import process_values
-from proxy.observe.metrics.registry import OTHER, Labels, Registry
+from proxy.observe.metrics.registry import OTHER, Labels, Metric, Registry
+from proxy.observe.metrics.table import CPU, MAX_FDS, MEMORY, OPEN_FDS, STARTED
 from proxy.observe.monitor.snapshot import AllowanceRow, RequestRow
+
+#: The distance between two looks, in seconds.
+EVERY_S = 0.5
+
+
+async def watch_loop(tell: Callable[[float], None], every_s: float = EVERY_S) -> None:
+    """Reports the lag in seconds, again and again, until it is cancelled."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + every_s
+        await asyncio.sleep(every_s)
+        tell(max(0.0, loop.time() - due))
+
+
+_PROC = Path("/proc")
+#: Fields of `/proc/self/stat` behind the name of the program, which may hold anything: man 5 proc counts them from 3.
+_USER, _SYSTEM, _START, _PAGES = 14 - 3, 15 - 3, 22 - 3, 24 - 3
+_NO_LIMIT = "unlimited"
+
+
+def process_values(proc: Path = _PROC) -> dict[Metric, float]:
+    """metric -> its value; empty where the system does not say."""
+    try:
+        stat = (proc / "self/stat").read_text().rpartition(")")[2].split()
+        boot = next(int(line.split()[1]) for line in _lines(proc / "stat") if line.startswith("btime"))
+        ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+        values = {
+            MEMORY: float(int(stat[_PAGES]) * page),
+            CPU: (int(stat[_USER]) + int(stat[_SYSTEM])) / ticks,
+            STARTED: boot + int(stat[_START]) / ticks,
+            OPEN_FDS: float(sum(1 for _ in (proc / "self/fd").iterdir())),
+        }
+        limit = next(line for line in _lines(proc / "self/limits") if line.startswith("Max open files")).split()[3]
+        return values if limit == _NO_LIMIT else values | {MAX_FDS: float(limit)}
+    except (OSError, ValueError, IndexError, StopIteration):
+        return {}
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
 
 #: Values that a label has at most, OTHER aside: models may be named by anybody, of the rest there are few anyway.
 MAX_MODELS, MAX_VALUES, MAX_CALLERS = 64, 32, 256

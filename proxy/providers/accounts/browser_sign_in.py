@@ -3,19 +3,18 @@ pasted by the user where the browser runs on another machine."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from proxy.auth.browser import Opener, open_graphical, open_in_background
-from proxy.auth.callback import CALLBACK_TIMEOUT_S, CallbackListener
+from proxy.auth.browser import open_in_background
+from proxy.auth.callback import CallbackListener
 from proxy.auth.pasted import ReadLine, ask
-from proxy.auth.pkce import Pkce, Random, new_pkce
+from proxy.auth.pkce import Pkce, new_pkce
 from proxy.auth.store import Credential
+from proxy.providers.accounts.account import Ports, Say
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
-from proxy.providers.contract import Say
 
-#: In the redirect address of a pasted sign-in where the issuer takes any port: nobody listens there.
+#: In the redirect address of a pasted sign-in where the issuer takes any port; nothing listens there.
 PASTED_PORT = 1457
 
 
@@ -25,43 +24,41 @@ class BrowserSignIn:
 
     authorize  (redirect address, PKCE values) -> the page that the sign-in begins with
     host       of the redirect address, in the form that the issuer has listed
-    ports      tried in this order; 0 lets the system choose
+    listed     the ports that the issuer has listed, tried in this order; 0 lets the system choose
     caller     origin of the issuer's page if that calls the redirect address by script; "": the browser is sent there
     """
 
     endpoint: TokenEndpoint
     authorize: Callable[[str, Pkce], str]
     path: str
-    ports: tuple[int, ...]
+    listed: tuple[int, ...]
+    ports: Ports
     host: str = "localhost"
     caller: str = ""
-    opener: Opener | None = open_graphical
-    timeout_s: float = CALLBACK_TIMEOUT_S
-    random: Random = secrets.token_bytes
 
     async def run(
         self, save: Callable[[Credential], Awaitable[Credential]], *, say: Say, read: ReadLine | None = None
     ) -> Credential:
         """Prints and opens the page, waits for the browser, saves the credential. With `read` nothing is opened and
         nothing listens: the user pastes the address that the browser ended at. Raises ProxyError."""
-        pkce = new_pkce(self.random)
+        pkce = new_pkce(self.ports.random)
         if read is not None:
             return await save(await self._pasted(pkce, read, say))
         listener = CallbackListener(
             self.endpoint.label,
             path=self.path,
             state=pkce.state,
-            ports=self.ports,
+            ports=self.listed if self.ports.listen_on is None else self.ports.listen_on,
             caller=self.caller,
-            timeout_s=self.timeout_s,
+            timeout_s=self.ports.timeout_s,
         )
         async with listener:
             redirect_uri = f"http://{self.host}:{listener.port}{self.path}"
             page = self.authorize(redirect_uri, pkce)
             say("Open this address in a browser to sign in:")
             say(page)
-            if self.opener is not None:
-                open_in_background(page, self.opener)
+            if self.ports.opener is not None:
+                open_in_background(page, self.ports.opener)
 
             async def finish(code: str) -> Credential:
                 credential = await self.endpoint.exchange(code=code, redirect_uri=redirect_uri, verifier=pkce.verifier)
@@ -71,7 +68,7 @@ class BrowserSignIn:
             return await listener.run(finish)
 
     async def _pasted(self, pkce: Pkce, read: ReadLine, say: Say) -> Credential:
-        redirect_uri = f"http://{self.host}:{self.ports[0] or PASTED_PORT}{self.path}"
+        redirect_uri = f"http://{self.host}:{self.listed[0] or PASTED_PORT}{self.path}"
         say("Open this address in a browser, on any device, and sign in:")
         say(self.authorize(redirect_uri, pkce))
         say(f"The browser then goes to {redirect_uri}?code=…, and finds nothing there. Copy that whole address out of")

@@ -3,8 +3,6 @@ own share with it."""
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,8 +17,8 @@ from proxy.auth.text import printable
 from proxy.core.secret import Secret
 from proxy.core.upstream_failures import passes
 from proxy.errors import SignInError
+from proxy.providers.accounts.account import Ports, Say
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
-from proxy.providers.contract import Say
 from proxy.settings import is_loopback
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -66,8 +64,7 @@ class DeviceSignIn:
     endpoint: TokenEndpoint
     request: Callable[[], Awaitable[TokenResponse]]
     rules: DeviceRules
-    monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ports: Ports
 
     async def run(self, *, say: Say) -> Credential:
         """Prints page and code and polls until the user has confirmed. Raises ProxyError."""
@@ -82,8 +79,8 @@ class DeviceSignIn:
             interval_s=code.interval_s,
             limit_s=code.limit_s,
             wait_first=self.rules.wait_first,
-            monotonic=self.monotonic,
-            sleep=self.sleep,
+            monotonic=self.ports.monotonic,
+            sleep=self.ports.sleep,
         )
         return self.endpoint.credential(body)
 

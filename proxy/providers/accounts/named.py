@@ -6,7 +6,7 @@ other accounts: `<config root>/p1/accounts/work/p1/auth.json`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,25 +52,6 @@ def settings_for(entry: Entry, root: Path, config: Callable[[], Config]) -> Call
         return config
     own = entry.own(root)
     return lambda: own(config())
-
-
-class OwnSettings:
-    """The settings of all with some values of the account's own. Made again only when one of them is another.
-
-    section  of the values
-    values   field -> value, as they are now
-    """
-
-    def __init__(self, section: type[Any], values: Callable[[], Mapping[str, Any]]) -> None:
-        self._section = section
-        self._values = values
-        self._made: tuple[Config, Mapping[str, Any], Config] | None = None
-
-    def __call__(self, config: Config) -> Config:
-        values = self._values()
-        if self._made is None or self._made[0] is not config or self._made[1] != values:
-            self._made = config, values, config.changed(self._section, **values)
-        return self._made[2]
 
 
 def services_for(services: Services, entry: Entry, name: str) -> Services:

@@ -2,56 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from proxy.auth.jwt import NO_END_MS
-from proxy.auth.refresh import sign_in_hint
+from proxy.auth.refresh import Lent, sign_in_hint
 from proxy.auth.store import Credential, CredentialFile
-from proxy.providers.contract import Say
-
-#: (file, credential, seconds until it expires) -> the lines of `auth status`.
-Describe = Callable[[CredentialFile, Credential, int], Iterable[str]]
+from proxy.providers.accounts.account import AccountContext, Say
 
 
-async def save(file: CredentialFile, credential: Credential, *lines: str, say: Say) -> Credential:
-    """Stores a new sign-in and says so, then these lines. Raises ProxyError."""
-    await file.put(credential)
-    for line in (f"Auth saved in {file.path}", *lines):
-        say(line)
-    return credential
+class StoredAccount:
+    """An account with a credential that its sign-in stores. A provider adds the ways in and the lines of `status`.
 
+    services  where all its calls go, see `AccountContext.connect`
+    """
 
-def show(
-    file: CredentialFile,
-    describe: Describe,
-    *,
-    say: Say,
-    clock: Callable[[], float],
-    unfit: Callable[[Credential], str] = lambda _credential: "",
-) -> bool:
-    """Prints what is stored, without asking the issuer; False when nothing is that can be used (then the exit code
-    is 1). `unfit` as in `Renewal`."""
-    credential = file.load()
-    if credential is None:
-        say("Not authenticated")
-        if file.is_unreadable:
-            say(f"{file.path} cannot be read as a credential; {sign_in_hint(file.label)}")
-        return False
-    why = unfit(credential)
-    if why:
-        say("Not authenticated")
-        say(f"The sign-in in {file.path} {why}; {sign_in_hint(file.label)}")
-        return False
-    for line in describe(file, credential, (credential.expires_ms - int(clock() * 1000)) // 1000):
-        say(line)
-    return True
+    def __init__(self, context: AccountContext, file: CredentialFile, *services: str) -> None:
+        self._ports = context.ports
+        self._lent = Lent(context.config_root, context.ports.clock, context.ports.sleep)
+        self._connect = partial(context.connect, *services)
+        self._file = file
 
+    def _lines(self, credential: Credential, left_s: int) -> Iterable[str]:
+        """The lines of `auth status` for a credential that expires in so many seconds."""
+        raise NotImplementedError
 
-async def delete(file: CredentialFile, *, say: Say) -> None:
-    """Deletes the stored credential; succeeds when there is none. The issuer is not told. Raises ProxyError."""
-    await file.discard()
-    say("Logged out")
+    def _unfit(self, _credential: Credential) -> str:
+        """As in `Renewal`."""
+        return ""
+
+    async def _save(self, credential: Credential, *lines: str, say: Say) -> Credential:
+        """Stores a new sign-in and says so, then these lines. Raises ProxyError."""
+        await self._file.put(credential)
+        for line in (f"Auth saved in {self._file.path}", *lines):
+            say(line)
+        return credential
+
+    def status(self, *, say: Say) -> bool:
+        """Prints what is stored, without a question to the issuer; False when nothing is that can be used (then the
+        exit code is 1)."""
+        file = self._file
+        credential = file.load()
+        if credential is None:
+            say("Not authenticated")
+            if file.is_unreadable:
+                say(f"{file.path} cannot be read as a credential; {sign_in_hint(file.label)}")
+            return False
+        why = self._unfit(credential)
+        if why:
+            say("Not authenticated")
+            say(f"The sign-in in {file.path} {why}; {sign_in_hint(file.label)}")
+            return False
+        for line in self._lines(credential, (credential.expires_ms - int(self._ports.clock() * 1000)) // 1000):
+            say(line)
+        return True
+
+    async def logout(self, *, say: Say) -> None:
+        """Deletes the stored credential; succeeds when there is none. The issuer is not asked. Raises ProxyError."""
+        await self._file.discard()
+        say("Logged out")
 
 
 def expiry(credential: Credential, left_s: int) -> str:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.auth.http import TokenResponse
-from proxy.auth.refresh import Credential, Credentials, sign_in_hint
+from proxy.auth.refresh import sign_in_hint
+from proxy.auth.store import Credential, CredentialSource
 from proxy.core.allowances.report import Allowance, moved
 from proxy.core.allowances.words import plain_lines
 from proxy.core.sse import dump_printable
@@ -37,7 +38,7 @@ class UsageReport:
     service  what the user calls it
     answer   its JSON, without what identifies the user
     known    what this version understands of it
-    account  what tells the accounts of the provider apart, None where nothing does
+    account  what distinguishes the accounts of the provider, None where nothing does
     """
 
     service: str
@@ -60,7 +61,7 @@ class UsageReport:
 
 
 @asynccontextmanager
-async def closing_after(credentials: Credentials) -> AsyncIterator[Credentials]:
+async def closing_after(credentials: CredentialSource) -> AsyncIterator[CredentialSource]:
     """Credentials for one question."""
     try:
         yield credentials
@@ -71,7 +72,7 @@ async def closing_after(credentials: Credentials) -> AsyncIterator[Credentials]:
 async def ask_usage(
     label: str,
     service: str,
-    credentials: Credentials,
+    credentials: CredentialSource,
     ask: Callable[[Credential], Awaitable[TokenResponse]],
     read: Read,
     clock: Callable[[], float],
@@ -81,7 +82,7 @@ async def ask_usage(
     """Asks with these credentials. A token that is refused is renewed once. Raises ProxyError with a message for the
     terminal.
 
-    moments  whether the ends of windows are told by the service's clock, and not as times to wait
+    moments  whether the ends of windows are moments of the service's clock, and not times to wait
     """
     credential = await credentials.get()
     answer = await ask(credential)

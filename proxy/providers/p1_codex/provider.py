@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from proxy.auth.refresh import Credentials
 from proxy.config import Config
 from proxy.core.convert.messages_to_search import (
     count_search_input,
@@ -21,14 +20,13 @@ from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import BadAnswer
-from proxy.core.routing import Catalog
 from proxy.core.sse import dump_json
-from proxy.core.tokens.counting import Length
-from proxy.core.tokens.responses_count import count_responses
+from proxy.core.tokens.counting import Length, count_responses
 from proxy.core.tools.read_tool import OffsetStore
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.accounts.usage_report import UsageReport
+from proxy.providers.base import SignedInProvider
 from proxy.providers.contract import Call, MediaAnswer, MediaCall, NativeAnswer, Services, Target
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.account import usage_windows
@@ -36,9 +34,10 @@ from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.account.signin import p1_credentials
 from proxy.providers.p1_codex.account.workspace import Workspaces
 from proxy.providers.p1_codex.adapter import CodexResources
-from proxy.providers.p1_codex.catalog import IMAGE_MODEL, LABEL, MODELS, catalog_of, like, model_for
+from proxy.providers.p1_codex.catalog import IMAGE_MODEL, LABEL, MODELS, like, model_for
 from proxy.providers.p1_codex.chat import RULES, chat_request
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow
+from proxy.providers.p1_codex.entry import CODEX
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.media.calls import MediaCalls
 from proxy.providers.p1_codex.native.body import served_target
@@ -54,24 +53,17 @@ from proxy.providers.upstream.new_models import NewModels, is_new
 from proxy.providers.upstream.transport import HttpTimers, HttpTransport
 
 
-class CodexProvider:
+class CodexProvider(SignedInProvider[CodexSettings]):
     """The ChatGPT subscription."""
 
-    label = LABEL
+    entry, section = CODEX, CodexSettings
     image_model = IMAGE_MODEL
 
     def __init__(self, services: Services) -> None:
-        self._services = services
-        self._new_models = NewModels(services.log, LABEL)
         codex = services.config().section(CodexSettings)
-        self._credentials: Credentials = p1_credentials(
-            services.config_dir,
-            codex.issuer,
-            services.http,
-            services.clock,
-            services.log,
-            happened=services.happened,
-        )
+        credentials = p1_credentials(services.lent, codex.issuer, services.http)
+        super().__init__(services, credentials)
+        self._new_models = NewModels(services.log, LABEL)
         self.rate_limits = RateLimits(services.log, services.clock, services.allowances)
         self._transport = HttpTransport(
             PROFILE,
@@ -81,7 +73,7 @@ class CodexProvider:
             observe_headers=self._observe_headers,
             timers=services.tuning.of(HttpTimers),
         )
-        self._signer = Signer(services, self._credentials, Workspaces(services), self.rate_limits)
+        self._signer = Signer(services, credentials, Workspaces(services), self.rate_limits)
         self._compaction = CompactionFlow(self._signer, self._transport.stream)
         floor_s = codex.ws_connect_spacing_ms / 1000
         self._sockets = SocketManager(services, floor_s=floor_s, observe_headers=self._observe_headers)
@@ -96,18 +88,6 @@ class CodexProvider:
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset({"web_search"})
 
-    def catalog(self) -> Catalog:
-        return catalog_of(self._settings.models)
-
-    def signed_in(self) -> bool:
-        return self._credentials.present
-
-    def tells_cached(self, model: str) -> bool:
-        return True
-
-    def cache_owner(self) -> int | None:
-        return self._credentials.account
-
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return self._noted(p1_request.resolve(model, request, self._services.config(), auto_review=auto_review))
 
@@ -121,10 +101,6 @@ class CodexProvider:
     def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
         target = self._noted(p1_request.native_target(model, body, self._services.config()))
         return served_target(target, body, model_for(target.model, self._settings.models))
-
-    @property
-    def _settings(self) -> CodexSettings:
-        return self._services.config().section(CodexSettings)
 
     def _noted(self, target: Target) -> Target:
         if is_new(target.model, MODELS, self._settings.models):
@@ -236,4 +212,4 @@ class CodexProvider:
 
     async def close(self) -> None:
         await self._sockets.close()
-        await self._credentials.close()
+        await super().close()

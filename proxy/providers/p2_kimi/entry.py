@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from proxy.providers.entry import Entry
+from proxy.providers.entry import Entry, later
 from proxy.providers.p2_kimi.catalog import CATALOG, catalog_of
 from proxy.providers.p2_kimi.settings import KimiSettings
-
-if TYPE_CHECKING:
-    from proxy.providers.contract import Account, AccountContext, Provider, Services
-
-
-def _provider(services: Services) -> Provider:
-    from proxy.providers.p2_kimi.provider import KimiProvider
-
-    return KimiProvider(services)
-
-
-def _account(context: AccountContext) -> Account:
-    from proxy.providers.p2_kimi.account.commands import KimiAccount
-
-    return KimiAccount(context)
-
 
 KIMI = Entry(
     CATALOG,
     product="Kimi Code",
     state="served: tools, images, thinking",
-    build=_provider,
+    build=later("proxy.providers.p2_kimi.provider:KimiProvider"),
     settings=KimiSettings,
-    account=_account,
+    account=later("proxy.providers.p2_kimi.account.signin:KimiAccount"),
     sign_in="with a code",
     adding=catalog_of,
     examples={"chat": "kimi-for-coding"},

@@ -1,4 +1,5 @@
-"""P2 as the server sees it, and as an upstream."""
+"""P2 as the server sees it, and as an upstream; its decisions about a request: effort, body, what is sent when the body
+is refused."""
 
 from __future__ import annotations
 
@@ -6,24 +7,26 @@ from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from typing import Any
 
-from proxy.auth.refresh import Credentials
-from proxy.core.ingress import IngressRules
+from proxy.auth.store import CredentialSource
+from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
+from proxy.core.effort import effort_asked
 from proxy.core.messages import Event
-from proxy.core.routing import Added, Catalog
+from proxy.core.routing import Added, is_auto_review
 from proxy.core.visible import Visible
 from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport
+from proxy.providers.base import SignedInProvider
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p2_kimi.account import usage_windows
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
-from proxy.providers.p2_kimi.catalog import LABEL, catalog_of, model_for
-from proxy.providers.p2_kimi.request import chat_body, fallbacks, target_of
+from proxy.providers.p2_kimi.catalog import LABEL, KimiModel, model_for
+from proxy.providers.p2_kimi.entry import KIMI
 from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestCredential, translated
 from proxy.providers.upstream.attempts import AttemptRunner
-from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic_estimate
+from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
 from proxy.providers.upstream.transport import (
     Batch,
     HttpTimers,
@@ -31,6 +34,52 @@ from proxy.providers.upstream.transport import (
     Transport,
     UpstreamRequest,
 )
+
+DIALECT = ChatDialect(
+    system="in_place",
+    tool_images="inside",
+    reasoning="calls",
+    bare_calls=True,
+    keep_auto=False,
+    strict_input=False,
+    typed=True,
+    limit="max_completion_tokens",
+)
+
+
+def target_of(model: str, request: Mapping[str, Any], added: Added = ()) -> Target:
+    """What a requested name comes to. The safety classifier is not to think: it is small, and waited for."""
+    row = model_for(model, added)
+    return Target(row.id, effort=None if is_auto_review(request) else row.effort(effort_asked(request)))
+
+
+def chat_body(call: Call, row: KimiModel) -> dict[str, Any]:
+    """The upstream body of a call, with the members that the vendor's own client sends. Raises InvalidRequest."""
+    extra: dict[str, Any] = {"thinking": row.thinking(call.target.effort)}
+    if call.cache_key:
+        extra["prompt_cache_key"] = call.cache_key
+    # the few tokens that the classifier asks for would go into reasoning where that cannot be switched off
+    limit = row.max_tokens(None if is_auto_review(call.request) else call.request.get("max_tokens"))
+    return messages_to_chat(call.request, ChatOptions(row.id, DIALECT, limit, extra), call.simplified)
+
+
+def _other_choice(row: KimiModel, body: Mapping[str, Any]) -> dict[str, Any] | None:
+    choice = body.get("tool_choice")
+    if choice is None:
+        return None
+    rest = {name: value for name, value in body.items() if name != "tool_choice"}
+    named = isinstance(choice, Mapping) and row.bears_required
+    return {**rest, "tool_choice": "required"} if named else rest
+
+
+def fallbacks(row: KimiModel) -> tuple[BodyFallback, ...]:
+    """What some models refuse, and the body that is sent then."""
+    return (BodyFallback(_refuses_the_choice, partial(_other_choice, row)),)
+
+
+def _refuses_the_choice(text: str) -> bool:
+    return "tool_choice" in text and "incompatible with thinking" in text
+
 
 SERVICE = "kimi"
 upstream_error = partial(failures.upstream_error, LABEL)
@@ -54,7 +103,7 @@ class KimiAdapter:
         *,
         transport: Transport,
         url: str,
-        credentials: Credentials,
+        credentials: CredentialSource,
         agent: str,
     ) -> None:
         self._call = call
@@ -109,58 +158,29 @@ class KimiAdapter:
         return client_error(error)
 
 
-class KimiProvider:
+class KimiProvider(SignedInProvider[KimiSettings]):
     """The Kimi Code subscription."""
 
-    label = LABEL
+    entry, section = KIMI, KimiSettings
 
     def __init__(self, services: Services) -> None:
-        self._services = services
         config = services.config()
         kimi = config.section(KimiSettings)
-        self._credentials = p2_credentials(
-            services.config_dir,
-            kimi.oauth_host,
-            services.client_for(kimi.oauth_host),
-            services.clock,
-            services.log,
-            user_agent=user_agent(config),
-            sleep=services.sleep,
-            happened=services.happened,
-        )
+        http, agent = services.client_for(kimi.oauth_host), user_agent(config)
+        credentials = p2_credentials(services.lent, kimi.oauth_host, http, user_agent=agent)
+        super().__init__(services, credentials)
         http, timers = services.client_for(kimi.base_url), services.tuning.of(HttpTimers)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
 
-    def ingress(self, model: str) -> IngressRules:
-        return IngressRules()
-
-    def hosted_tools(self, model: str) -> frozenset[str]:
-        return frozenset()
-
-    def catalog(self) -> Catalog:
-        return catalog_of(self._added)
-
-    def signed_in(self) -> bool:
-        return self._credentials.present
-
-    def tells_cached(self, model: str) -> bool:
-        return True
-
-    def cache_owner(self) -> int | None:
-        return self._credentials.account
-
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        return target_of(model, request, self._added)
-
-    @property
-    def _added(self) -> Added:
-        return self._services.config().section(KimiSettings).models
+        return target_of(model, request, self._settings.models)
 
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
-        return translated(call, lambda: chat_body(call, model_for(call.model, self._added)), partial(self._ask, call))
+        row = model_for(call.model, self._settings.models)
+        return translated(call, lambda: chat_body(call, row), partial(self._ask, call))
 
     def _ask(self, call: Call, body: dict[str, Any]) -> AsyncGenerator[list[Event], None]:
         config = self._services.config()
@@ -177,9 +197,6 @@ class KimiProvider:
 
     async def ask_allowance(self) -> UsageReport:
         services, config = self._services, self._services.config()
-        base_url = config.section(KimiSettings).base_url
+        base_url = self._settings.base_url
         http, agent = services.client_for(base_url), user_agent(config)
         return await usage_windows.ask(self._credentials, services.config_dir, base_url, agent, http, services.clock)
-
-    async def close(self) -> None:
-        await self._credentials.close()

@@ -1,32 +1,41 @@
-"""P3 as the server sees it, and as an upstream."""
+"""P3 as the server sees it, and as an upstream: in what its requests, answers and failures differ from those of others.
+
+The service has one status for several things: a 403 is a missing entitlement, a spent budget or a refused token, and a
+bad image may come as a 500. The shared reading of failures knows its codes; here are its statuses and what to do.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from proxy.auth.refresh import Credentials
-from proxy.core.convert.responses.searches import tells_of_search
-from proxy.core.ingress import IngressRules
+from proxy.auth.store import CredentialSource
+from proxy.core.convert.responses.searches import search_of, tells_of_search
+from proxy.core.convert.whole_answers import response_events
+from proxy.core.effort import EFFORTS
+from proxy.core.ingress import WEB_SEARCH, HostedTool, IngressRules
+from proxy.core.invalid import cut
 from proxy.core.messages import Event
-from proxy.core.routing import Added, Catalog
+from proxy.core.reducer import AnswerRules
+from proxy.core.responses_events import is_last
+from proxy.core.upstream_failures import Failure
 from proxy.core.visible import Visible
-from proxy.errors import UpstreamError
+from proxy.errors import PROGRAM, UpstreamError
 from proxy.observe.lifecycle import Log
 from proxy.providers.accounts.usage_report import UsageReport
+from proxy.providers.base import SignedInProvider
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p3_grok.account import usage_windows
 from proxy.providers.p3_grok.account.signin import p3_credentials
-from proxy.providers.p3_grok.answers import answer_rules, not_shown
-from proxy.providers.p3_grok.catalog import LABEL, MODELS, NEWEST, catalog_of
-from proxy.providers.p3_grok.failures import PROFILE, client_error
-from proxy.providers.p3_grok.headers import answer_headers
-from proxy.providers.p3_grok.ingress import INGRESS
-from proxy.providers.p3_grok.request import Written, count, responses_body, target_of
+from proxy.providers.p3_grok.catalog import LABEL, MODELS, NEWEST
+from proxy.providers.p3_grok.entry import GROK
+from proxy.providers.p3_grok.request import SAMPLING, Written, answer_headers, count, responses_body, target_of
 from proxy.providers.p3_grok.search import WEB, X
 from proxy.providers.p3_grok.settings import GrokSettings
+from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestBody, RequestCredential, translated
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.new_models import NewModels, is_new
@@ -36,7 +45,149 @@ from proxy.providers.upstream.transport import (
     HttpTimers,
     HttpTransport,
     Transport,
+    UpstreamProfile,
     UpstreamRequest,
+)
+
+SERVICE = "grok"
+
+#: How much of the service's words is shown, in characters.
+MAX_WORDS = 280
+
+#: Upstream's status -> ours: clients hide the words of a 404, and take a 426 for one about WebSockets.
+_STATUSES = {404: 400, 426: 400}
+
+#: Statuses that pass elsewhere. Here the model may be at work on the request, and a search would be made twice.
+_FINAL = frozenset({408, 409})
+
+#: Whether a failure is of this sort, in lower case -> what to do about it. The first that fits is told.
+_CURES: tuple[tuple[Callable[[Failure, str], bool], str], ...] = (
+    (
+        lambda failure, _: failure.status == 426,
+        "set PROXY_P3_CLIENT_VERSION, or p3.clientVersion in the config file, to a version that it accepts",
+    ),
+    (
+        lambda failure, words: failure.code == "invalid_image" or "could not process image" in words,
+        "an image of this conversation is refused: leave images out with PROXY_P3_TOOL_IMAGE=omit, or begin a new "
+        "conversation",
+    ),
+    (
+        lambda failure, _: "free-usage-exhausted" in (failure.code or ""),
+        "the free allowance counts the last 24 hours and comes back by and by; a subscription has a larger one: "
+        "https://grok.com",
+    ),
+    (
+        lambda failure, _: failure.kind == "billing",
+        "no credits are left, or the spending limit is reached: see credits and plan at https://grok.com; signing in "
+        "again does not help",
+    ),
+    (
+        lambda failure, _: failure.kind == "permission",
+        "the account, its plan, team or region has no access to this, or no credits; signing in again does not help",
+    ),
+    (
+        lambda failure, words: failure.status in (400, 404) and "model" in words and "not exist" in words,
+        "which models there are depends on the plan and the region of the account",
+    ),
+)
+
+
+def upstream_error(failure: Failure, upstream_id: str | None = None) -> UpstreamError:
+    """A reported failure as the error to raise."""
+    words, lower = failure.message, failure.message.lower()
+    if len(words) > MAX_WORDS:
+        words = f"{words[: MAX_WORDS - 1]}…"
+    if failure.kind == "context" and "prompt is too long" not in lower:
+        words = f"prompt is too long: {words}"
+    cure = next((cure for fits, cure in _CURES if fits(failure, lower)), None)
+    told = replace(failure, message=f"{words} ({LABEL}: {cure})" if cure else words)
+    error = failures.upstream_error(LABEL, told, upstream_id)
+    if failure.status in _FINAL:
+        return error.replaced(final=True)
+    status = _STATUSES.get(failure.status)
+    return error if status is None else error.replaced(kind="invalid_request", status=status)
+
+
+client_error = partial(failures.client_error, sign_in_hint=f"sign in again: `{PROGRAM} auth login {LABEL}`")
+
+#: What the service tells of the model beside an answer.
+NOTED = ("x-grok-context-window", "x-grok-max-completion-tokens", "x-models-etag")
+
+PROFILE = UpstreamProfile(
+    LABEL, SERVICE, is_last, upstream_error, whole=response_events, empty_is_failure=True, lenient=True, noted=NOTED
+)
+
+
+#: A failure that names nothing known is not asked for again: a search may have been made.
+_UNNAMED = ("upstream", 502)
+
+
+def answer_rules(grok: GrokSettings, *, converted: bool) -> AnswerRules:
+    """The rules for one answer. `converted`: see `Call`; other APIs have items for searches, whatever the setting."""
+    return AnswerRules(
+        search="blocks" if converted or grok.search_blocks == "native" else "text",
+        cites=True,
+        parts=True,
+        exact=True,
+        any_limit=True,
+        told_usage=True,
+        unnamed=_UNNAMED,
+        unexplained=_UNNAMED,
+    )
+
+
+#: Parts of an answer, and what becomes of each: the events that the vendor's own client knows.
+_LIVES = {
+    "output_item": "added done",
+    "content_part": "added done",
+    "output_text": "delta done annotation.added",
+    "refusal": "delta done",
+    "function_call_arguments": "delta done",
+    "reasoning_summary_part": "added done",
+    "reasoning_summary_text": "delta done",
+    "reasoning_text": "delta done",
+    "web_search_call": "in_progress searching completed",
+    "x_search_call": "in_progress searching completed",
+    "custom_tool_call_input": "delta done",
+}
+_WHOLE = "created queued in_progress completed failed incomplete doom_loop_check"
+_KNOWN = frozenset(
+    {
+        *("error", "keepalive", "ping", "rate_limits.updated"),
+        *(f"response.{name}" for name in _WHOLE.split()),
+        *(f"response.{part}.{step}" for part, steps in _LIVES.items() for step in steps.split()),
+    }
+)
+
+
+def not_shown(event: Mapping[str, Any]) -> str | None:
+    """What of an event the client never sees, in words for the log; None for what is shown, or says nothing.
+
+    >>> not_shown({"type": "response.mcp_call.completed"}), not_shown({"type": "response.created"})
+    ('event response.mcp_call.completed', None)
+    """
+    kind, item = event.get("type"), event.get("item")
+    if not isinstance(kind, str):
+        return None
+    if kind not in _KNOWN:
+        return f"event {cut(kind)}"
+    is_call = (
+        kind == "response.output_item.done" and isinstance(item, Mapping) and item.get("type") == "custom_tool_call"
+    )
+    return f"call of {cut(str(item.get('name')))}" if is_call and item and search_of(item) is None else None
+
+
+#: The service can narrow it so; the hub has no words for that.
+X_SEARCH = HostedTool(
+    {"type": "x_search", "name": "x_search"},
+    refused=frozenset({"allowed_x_handles", "excluded_x_handles", "from_date", "to_date"}),
+)
+
+INGRESS = IngressRules(
+    efforts=("none", *EFFORTS),
+    hosted={"web_search": WEB_SEARCH, "x_search": X_SEARCH},
+    honours=frozenset({"max_tokens", "stop", *SAMPLING}),
+    formats=frozenset({"json_schema"}),
 )
 
 
@@ -79,7 +230,7 @@ class GrokAdapter:
     profile = PROFILE
 
     def __init__(
-        self, call: Call, services: Services, written: Written, *, transport: Transport, credentials: Credentials
+        self, call: Call, services: Services, written: Written, *, transport: Transport, credentials: CredentialSource
     ) -> None:
         self._call = call
         self._grok = services.config().section(GrokSettings)
@@ -123,24 +274,16 @@ class GrokAdapter:
         return client_error(error)
 
 
-class GrokProvider:
+class GrokProvider(SignedInProvider[GrokSettings]):
     """The Grok subscription."""
 
-    label = LABEL
+    entry, section = GROK, GrokSettings
 
     def __init__(self, services: Services) -> None:
-        self._services = services
-        self._new_models = NewModels(services.log, LABEL)
         grok = services.config().section(GrokSettings)
-        self._credentials = p3_credentials(
-            services.config_dir,
-            grok.issuer,
-            services.client_for(grok.issuer),
-            services.clock,
-            services.log,
-            sleep=services.sleep,
-            happened=services.happened,
-        )
+        credentials = p3_credentials(services.lent, grok.issuer, services.client_for(grok.issuer))
+        super().__init__(services, credentials)
+        self._new_models = NewModels(services.log, LABEL)
         http, timers = services.client_for(grok.base_url), services.tuning.of(HttpTimers)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
 
@@ -150,27 +293,11 @@ class GrokProvider:
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset({WEB, X})
 
-    def catalog(self) -> Catalog:
-        return catalog_of(self._added)
-
-    def signed_in(self) -> bool:
-        return self._credentials.present
-
-    def tells_cached(self, model: str) -> bool:
-        return True
-
-    def cache_owner(self) -> int | None:
-        return self._credentials.account
-
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        target = target_of(model, request, self._added)
-        if is_new(target.model, MODELS, self._added):
+        target = target_of(model, request, self._settings.models)
+        if is_new(target.model, MODELS, self._settings.models):
             self._new_models.met(target.model, NEWEST.id)
         return target
-
-    @property
-    def _added(self) -> Added:
-        return self._services.config().section(GrokSettings).models
 
     async def count_tokens(self, call: Call) -> int:
         return await self._services.tokenizer.run(lambda _length: count(self._written(call).body))
@@ -179,10 +306,8 @@ class GrokProvider:
         return translated(call, lambda: self._written(call), partial(self._ask, call))
 
     def _written(self, call: Call) -> Written:
-        config = self._services.config()
-        return responses_body(
-            call, config.section(GrokSettings), config.search_constraints, self._services.signs_as(LABEL)
-        )
+        constraints = self._services.config().search_constraints
+        return responses_body(call, self._settings, constraints, self._services.signs_as(LABEL))
 
     def _ask(self, call: Call, written: Written) -> AsyncGenerator[list[Event], None]:
         adapter = GrokAdapter(
@@ -191,9 +316,6 @@ class GrokProvider:
         return AttemptRunner(call, self._services, adapter).run()
 
     async def ask_allowance(self) -> UsageReport:
-        grok = self._services.config().section(GrokSettings)
+        grok = self._settings
         http = self._services.client_for(grok.base_url)
         return await usage_windows.ask(self._credentials, grok, http, self._services.clock)
-
-    async def close(self) -> None:
-        await self._credentials.close()

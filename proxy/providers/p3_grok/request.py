@@ -1,7 +1,8 @@
-"""P3's decisions about a request: effort, body, what it counts. Pure; the settings come as arguments."""
+"""P3's decisions about a request: effort, body, headers, what it counts. Pure; the settings come as arguments."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -10,10 +11,11 @@ from proxy.core.content import system_text, without_billing
 from proxy.core.convert.history.responses import ResponsesHistory
 from proxy.core.convert.history.responses_dialect import Item, ResponsesDialect
 from proxy.core.effort import effort_asked
+from proxy.core.identity import fits_header
 from proxy.core.invalid import InvalidRequest, cut
 from proxy.core.routing import Added, is_auto_review
+from proxy.core.tokens.counting import Prices, count_responses
 from proxy.core.tokens.heuristic import heuristic_tokens
-from proxy.core.tokens.responses_count import Prices, count_responses
 from proxy.core.tools.calls import short_key
 from proxy.core.tools.schema import FORMAT_NAME, output_format
 from proxy.core.tools.step_budget import ToolSteps
@@ -23,6 +25,31 @@ from proxy.providers.p3_grok.images import GrokImages
 from proxy.providers.p3_grok.search import WEB
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.p3_grok.tools import NO_OFFER, offer
+
+
+def client_headers(version: str) -> dict[str, str]:
+    """Who asks, whatever the question. The service wants the kind of login exactly once."""
+    return {
+        "user-agent": f"grok-shell/{version} ({platform.system().lower()}; {platform.machine()})",
+        "x-xai-token-auth": "xai-grok-cli",
+        "x-grok-client-identifier": "grok-shell",
+        "x-grok-client-version": version,
+    }
+
+
+def answer_headers(version: str, session: str | None, turn: str) -> dict[str, str]:
+    """Those of a request for an answer, but its credential. Without a session nothing is said of one: a made-up one
+    would lead every request to another server, whose prompt cache is empty."""
+    known = {
+        "accept": "text/event-stream",
+        "accept-encoding": "identity",
+        "content-type": "application/json",
+        **client_headers(version),
+    }
+    if session is None or not fits_header(session) or " " in session:
+        return known
+    return {**known, "x-grok-conv-id": session, "x-grok-session-id": session, "x-grok-req-id": turn}
+
 
 DIALECT = ResponsesDialect(
     system="system", label=LABEL, reasoning=None, searches=False, error_mark="", ordered=True, odd="read"

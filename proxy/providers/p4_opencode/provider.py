@@ -12,18 +12,18 @@ from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.reducer import AnswerRules
 from proxy.core.responses_events import is_last
-from proxy.core.routing import Added, Catalog
-from proxy.core.tokens.counting import Length
-from proxy.core.tokens.responses_count import count_responses
+from proxy.core.tokens.counting import Length, count_responses
 from proxy.core.tools.read_tool import OffsetStore, ReadOffsets
 from proxy.core.visible import Visible
 from proxy.errors import RequestError, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport
+from proxy.providers.base import BaseProvider
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p4_opencode import request as p4_request
 from proxy.providers.p4_opencode.account import usage_windows
-from proxy.providers.p4_opencode.catalog import LABEL, WIRE_PATHS, OpenCodeModel, catalog_of, model_for
-from proxy.providers.p4_opencode.ingress import ingress_of
+from proxy.providers.p4_opencode.catalog import LABEL, WIRE_PATHS, OpenCodeModel, model_for
+from proxy.providers.p4_opencode.entry import OPENCODE
+from proxy.providers.p4_opencode.request import ingress_of
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestBody, translated
@@ -131,42 +131,36 @@ class OpenCodeAdapter:
         return client_error(error)
 
 
-class OpenCodeProvider:
+class OpenCodeProvider(BaseProvider[OpenCodeSettings]):
     """The OpenCode Go subscription."""
 
-    label = LABEL
+    entry, section = OPENCODE, OpenCodeSettings
 
     def __init__(self, services: Services) -> None:
-        self._services = services
+        super().__init__(services)
         self._offsets = OffsetStore()
-        http, timers = (
-            services.client_for(services.config().section(OpenCodeSettings).base_url),
-            services.tuning.of(HttpTimers),
-        )
+        http, timers = services.client_for(self._settings.base_url), services.tuning.of(HttpTimers)
         self._transports = {
             wire: HttpTransport(profile, http, services.log, services.clock, timers=timers).stream
             for wire, profile in PROFILES.items()
         }
 
     def ingress(self, model: str) -> IngressRules:
-        return ingress_of(model_for(model, self._added))
+        return ingress_of(model_for(model, self._settings.models))
 
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset({"web_search"} if self._row(model).wire == "responses" else ())
 
-    def catalog(self) -> Catalog:
-        return catalog_of(self._added)
-
     def signed_in(self) -> bool:
-        return bool(self._services.config().section(OpenCodeSettings).api_key)
+        return bool(self._settings.api_key)
 
     def tells_cached(self, model: str) -> bool:
         """Behind the chat route stand many services, and some leave it out."""
-        row = model_for(model, self._added)
+        row = model_for(model, self._settings.models)
         return row is not None and row.wire != "chat"
 
     def cache_owner(self) -> int:
-        return hash(self._services.config().section(OpenCodeSettings).api_key)
+        return hash(self._settings.api_key)
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         row = self._row(model)
@@ -196,19 +190,12 @@ class OpenCodeProvider:
         return translated(call, lambda: p4_request.body_of(call, row, offsets, self._services.signs_as(LABEL)), ask)
 
     async def ask_allowance(self) -> UsageReport:
-        settings = self._services.config().section(OpenCodeSettings)
+        settings = self._settings
         http = self._services.client_for(settings.base_url)
         return await usage_windows.ask(settings.base_url, settings.api_key, http, self._services.clock)
 
-    async def close(self) -> None:
-        return None
-
-    @property
-    def _added(self) -> Added:
-        return self._services.config().section(OpenCodeSettings).models
-
     def _row(self, model: str) -> OpenCodeModel:
-        row = model_for(model, self._added)
+        row = model_for(model, self._settings.models)
         if row is None:
             raise RequestError(f"Unsupported OpenCode Go model: {model}", provider=LABEL, param="model")
         return row

@@ -1,4 +1,5 @@
-"""P4's decisions about a request: dialect, effort, headers, body. Pure; the settings come as arguments."""
+"""P4's decisions about a request: dialect, effort, headers, body, and what its models take on the OpenAI-style routes,
+which differs by wire. Pure; the settings come as arguments."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from proxy.core.convert.messages_to_messages import messages_to_messages
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.effort import effort_asked
 from proxy.core.identity import fits_header
+from proxy.core.ingress import IngressRules
 from proxy.core.routing import is_auto_review
 from proxy.core.secret import Secret
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import SignInError
 from proxy.providers.contract import Call
-from proxy.providers.p4_opencode.catalog import LABEL, OpenCodeModel
+from proxy.providers.p4_opencode.catalog import LABEL, OpenCodeModel, Wire
 from proxy.version import __version__
 
 DEFAULT_MAX_TOKENS = 32_000
@@ -165,3 +167,25 @@ def key_of(key: Secret | None) -> Secret:
             provider=LABEL,
         )
     return key
+
+
+_FORMATS = frozenset({"json_schema", "json_object"})
+_ALWAYS = frozenset({"response_format"})
+_RULES: dict[Wire, IngressRules] = {
+    "chat": IngressRules(honours=frozenset({"max_tokens", "stop", *SAMPLING})),
+    "messages": IngressRules(honours=frozenset({"max_tokens", "temperature", "top_p", "top_k", "stop"})),
+    "responses": IngressRules(
+        honours=frozenset({"max_tokens", "stop", "verbosity", "strict"}), formats=_FORMATS, always=_ALWAYS
+    ),
+}
+#: Models that differ from the others of their wire.
+_MODELS = {
+    MINIMAX: IngressRules(honours=_RULES["messages"].honours, formats=frozenset({"json_schema"}), always=_ALWAYS),
+}
+
+
+def ingress_of(row: OpenCodeModel | None) -> IngressRules:
+    """The rules of a model; the ordinary ones of a name that is none."""
+    if row is None or not takes_sampling(row):
+        return IngressRules()
+    return _MODELS.get(row.id, _RULES[row.wire])

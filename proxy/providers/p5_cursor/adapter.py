@@ -17,8 +17,7 @@ from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_ATTEMPT
 from proxy.providers.contract import Call, Services
 from proxy.providers.p5_cursor.answer import CursorToMessages
-from proxy.providers.p5_cursor.bridge.asides import is_an_aside
-from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, tool_input
+from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, is_an_aside, tool_input
 from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns, superseded
 from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words
 from proxy.providers.p5_cursor.catalog import known_ids
@@ -30,11 +29,10 @@ from proxy.providers.p5_cursor.models import Selection, select, stronger
 from proxy.providers.p5_cursor.prompt import check_content, estimate, prompt_tools, render
 from proxy.providers.p5_cursor.run.calls import OpenCall
 from proxy.providers.p5_cursor.run.channels import Channels
-from proxy.providers.p5_cursor.run.context import request_context, workspace_of
-from proxy.providers.p5_cursor.run.opening import run_request
+from proxy.providers.p5_cursor.run.opening import request_context, run_request, workspace_of
 from proxy.providers.p5_cursor.run.replies import Message
 from proxy.providers.p5_cursor.run.run import Run
-from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunTimers
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.wire.protobuf import encode
 from proxy.providers.upstream.adapter import RequestCredential

@@ -13,17 +13,17 @@ from typing import Any
 
 import aiohttp
 
+from proxy.auth.store import CredentialSource
 from proxy.core.bodies.decode import load_long_json
 from proxy.core.routing import Added, Catalog
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError, SignInError
 from proxy.providers.contract import Services
 from proxy.providers.p5_cursor.catalog import LABEL, MAX_ID, catalog_of
-from proxy.providers.p5_cursor.headers import call_headers
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.snapshot import SNAPSHOT
+from proxy.providers.p5_cursor.wire.envelopes import call_headers
 from proxy.providers.p5_cursor.wire.protobuf import decode
-from proxy.providers.upstream.adapter import CredentialSource
 
 PATH = "/agent.v1.AgentService/GetUsableModels"
 #: An envelope, and the content type of streams, are refused here.

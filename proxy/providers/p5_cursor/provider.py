@@ -10,9 +10,10 @@ from typing import Any
 
 from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner
-from proxy.core.ingress import IngressRules
+from proxy.core.ingress import BridgedTools, IngressRules
 from proxy.core.messages import Event
-from proxy.core.routing import Added, Catalog
+from proxy.core.routing import Catalog
+from proxy.providers.base import SignedInProvider
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p5_cursor.account.signin import cursor_credentials
 from proxy.providers.p5_cursor.adapter import CursorAdapter, CursorState, CursorWire, Machine
@@ -20,35 +21,32 @@ from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
 from proxy.providers.p5_cursor.bridge.results import find_result
 from proxy.providers.p5_cursor.catalog import LABEL, known_ids
 from proxy.providers.p5_cursor.conversations import Conversations
-from proxy.providers.p5_cursor.ingress import INGRESS
+from proxy.providers.p5_cursor.entry import CURSOR
 from proxy.providers.p5_cursor.live_catalog import LiveCatalog
 from proxy.providers.p5_cursor.models import select
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.upstream.adapter import RequestCredential
 from proxy.providers.upstream.attempts import AttemptRunner
 
+#: Pictures go along with a run as they are, and nobody fetches one. An answer is as long as the service lets it be.
+INGRESS = IngressRules(
+    image_urls=False, tools=BridgedTools("Cursor", frozenset({"Read", "Write", "Bash"})), honours=frozenset({"stop"})
+)
 
-class CursorProvider:
+
+class CursorProvider(SignedInProvider[CursorSettings]):
     """The Cursor subscription."""
 
-    label = LABEL
+    entry, section = CURSOR, CursorSettings
 
     def __init__(self, services: Services) -> None:
-        self._services = services
         settings = services.config().section(CursorSettings)
-        self._credentials = cursor_credentials(
-            services.config_dir,
-            settings,
-            services.client_for(settings.base_url),
-            services.clock,
-            services.log,
-            sleep=services.sleep,
-            happened=services.happened,
-        )
+        credentials = cursor_credentials(services.lent, settings, services.client_for(settings.base_url))
+        super().__init__(services, credentials)
         self._state = CursorState(
             OpenRuns(),
             Conversations(services.clock, services.new_id),
-            LiveCatalog(services, self._credentials),
+            LiveCatalog(services, credentials),
             machine_here(),
         )
 
@@ -64,24 +62,15 @@ class CursorProvider:
         return frozenset({"web_search", "web_fetch"})  # the model has both, whether a request asks for them or not
 
     def catalog(self) -> Catalog:
-        return self._state.models.catalog(self._added)
-
-    def signed_in(self) -> bool:
-        return self._credentials.present
+        return self._state.models.catalog(self._settings.models)
 
     def tells_cached(self, model: str) -> bool:
         return False
 
-    def cache_owner(self) -> int | None:
-        return self._credentials.account
-
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        selection = select(model, request, known_ids(self._added, self._state.models.ids()), self._added)
+        added = self._settings.models
+        selection = select(model, request, known_ids(added, self._state.models.ids()), added)
         return Target(selection.model_id, effort=effort_asked(request, none=True))
-
-    @property
-    def _added(self) -> Added:
-        return self._services.config().section(CursorSettings).models
 
     async def count_tokens(self, call: Call) -> int:
         return await CursorWire(call, self._services).count()
@@ -101,7 +90,7 @@ class CursorProvider:
     async def close(self) -> None:
         await self._state.runs.close()
         await self._state.models.close()
-        await self._credentials.close()
+        await super().close()
 
 
 def machine_here() -> Machine:

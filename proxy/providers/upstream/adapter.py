@@ -12,12 +12,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol, TypeVar
 
-from proxy.auth.store import Credential
+from proxy.auth.store import Credential, CredentialSource
 from proxy.core.invalid import cut
 from proxy.core.long_json import object_json
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
-from proxy.core.secret import Secret
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
 from proxy.observe.timings import Timings
@@ -185,32 +184,6 @@ async def _in_thread(
     async with aclosing(answer(await asyncio.to_thread(translate))) as batches:
         async for batch in batches:
             yield batch
-
-
-class CredentialSource(Protocol):
-    """`proxy.auth.refresh.Credentials`, or a token that the user has set. All raise ProxyError."""
-
-    async def get(self) -> Credential:
-        """One that is ready for use."""
-        ...
-
-    @property
-    def present(self) -> bool:
-        """Whether there is one to try, without asking anybody."""
-        ...
-
-    @property
-    def account(self) -> int | None:
-        """Whose it is, to be compared only, see `account_digest`."""
-        ...
-
-    async def renew(self, rejected: Secret) -> Credential:
-        """One whose access token is not this, which the service has refused."""
-        ...
-
-    async def close(self) -> None:
-        """Ends background work. Called once, at shutdown."""
-        ...
 
 
 class RequestCredential:

@@ -10,8 +10,7 @@ from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import USUAL_RULES, AnswerPolicy, AnswerRules
 from proxy.core.responses_events import ENDS, responses_failure
-from proxy.core.tokens.counting import Length, rough_length, rough_tokens
-from proxy.core.tokens.responses_count import count_responses
+from proxy.core.tokens.counting import Length, count_responses, rough_length, rough_tokens
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import UpstreamError

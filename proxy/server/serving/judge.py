@@ -14,9 +14,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proxy.core.auto_mode.calls import CallCollector
 from proxy.core.auto_mode.policy import FIELD, Policy, policy_of
-from proxy.core.auto_mode.question import question
+from proxy.core.auto_mode.question import CallCollector, question
 from proxy.core.auto_mode.rules import decide
 from proxy.core.auto_mode.verdicts import ERROR, ToolUse, Verdict, outcomes, results, reviewed
 from proxy.core.content import texts_of

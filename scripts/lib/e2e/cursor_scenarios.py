@@ -15,7 +15,7 @@ from e2e.media_files import red_png
 from e2e.process import under_way
 from e2e.servers import tuned_proxy, watched_proxy
 from e2e.terminal import ESCAPE, until
-from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunTimers
 from proxy.sandbox import P5, Sandbox
 from proxy.sandbox.p5.runs import Run
 

@@ -10,7 +10,7 @@ import pytest
 from captured import NOON, Run, write_capture
 from harness import ask
 
-from proxy.cli.captures.printable import amount, printable
+from proxy.cli.printable import amount, printable
 
 TRICKS = "a\x1b[2J\x07\x9b1m\r\u202eb\u2028\x7f"
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from samples import rows
 
-from proxy.cli.captures.restoring import STAND_IN, Restorer, restored_headers
-from proxy.cli.captures.samples import SIDE, sample
+from proxy.cli.captures.restoring import SIDE, STAND_IN, Restorer, restored_headers, sample
 from proxy.core.convert.responses.signatures import decode_signature, encode_signature
 from proxy.observe.capture.redaction import redacted, redacted_headers
 from proxy.sandbox.p3.input_checks import size_of

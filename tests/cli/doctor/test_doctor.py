@@ -26,7 +26,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from connect_proxy import Authority, TlsFront
 from samples import rows
 
-from proxy.cli.doctor import client_versions, data, listener, network
+from proxy.cli.doctor import client_files, data, listener, network
 from proxy.cli.doctor.certificates import issuer_in
 from proxy.cli.doctor.finding import fail
 from proxy.cli.doctor.report import Style, lines_of
@@ -745,7 +745,7 @@ async def test_text_of_others_moves_no_cursor(world: World) -> None:
 
 
 def test_the_versions_that_were_tried_are_those_of_the_manual() -> None:
-    from proxy.cli.doctor.client_versions import TRIED
+    from proxy.cli.doctor.client_files import TRIED
 
     table = (Path(__file__).parents[3] / "docs" / "clients" / "README.md").read_text()
     for client, versions in TRIED.values():
@@ -831,7 +831,7 @@ async def test_a_name_server_that_does_not_answer_is_named(world: World, monkeyp
 
 
 async def test_a_client_that_waits_is_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_versions, "VERSION_S", 0.1)
+    monkeypatch.setattr(client_files, "VERSION_S", 0.1)
     world.program("claude", "exec sleep 30")
     status, out = await world.run("--offline")
     assert status == 0 and "does not tell its version" in out
@@ -848,7 +848,7 @@ async def test_a_client_that_waits_is_ended(world: World, monkeypatch: pytest.Mo
 async def test_what_a_client_started_is_not_waited_for(
     script: str, limit_s: float, said: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_versions, "VERSION_S", limit_s)
+    monkeypatch.setattr(client_files, "VERSION_S", limit_s)
     world.program("claude", script)
     begun = time.monotonic()
     _, out = await world.run("--offline")

@@ -11,10 +11,8 @@ import pytest
 
 from proxy.cli.command import Command, Context
 from proxy.cli.monitor import command, full_screen
-from proxy.cli.monitor.command import MONITOR, Watch
-from proxy.cli.monitor.demo import DEMO
-from proxy.cli.monitor.full_screen import obstacle
-from proxy.cli.monitor.serving import LogNotices
+from proxy.cli.monitor.command import DEMO, MONITOR, Watch
+from proxy.cli.monitor.full_screen import LogNotices, obstacle
 from proxy.errors import ProxyError
 from proxy.observe.monitor.snapshot import SessionRow, Snapshot
 

@@ -16,7 +16,7 @@ from samples import rows
 
 from proxy.cli import main
 from proxy.cli.command import Context
-from proxy.cli.service import command, doing, systemd
+from proxy.cli.service import command, systemd
 from proxy.cli.service.launchd import Agent
 from proxy.cli.service.plan import MARK, Kind, Plan, Ran, Written, described
 from proxy.cli.service.systemd import SystemUnit, UserUnit, quoted
@@ -54,7 +54,7 @@ class Ears:
 def ears(monkeypatch: pytest.MonkeyPatch) -> Ears:
     ears = Ears()
     for name in ("run_command", "run_quietly"):
-        monkeypatch.setattr(doing, name, ears)
+        monkeypatch.setattr(command, name, ears)
     return ears
 
 
@@ -224,7 +224,7 @@ def test_install_and_uninstall_say_what_they_do_and_do_it(
 
 
 def test_what_is_made_is_private_where_it_must_be(target: Target) -> None:
-    doing.do(UserUnit(target).install(), Ears(), Ears())
+    command.do(UserUnit(target).install(), Ears(), Ears())
     assert target.config.stat().st_mode & 0o777 == 0o700 and target.state.stat().st_mode & 0o777 == 0o700
     assert [path.name for path in UserUnit(target).file.parent.iterdir()] == ["model-proxy.service"]
 
@@ -243,20 +243,20 @@ def test_a_file_of_somebody_else_stays(tmp_path: Path, ears: Ears, capsys: pytes
 def test_the_first_command_that_fails_ends_it(target: Target) -> None:
     ears = Ears("enable")
     with pytest.raises(ConfigError, match=r"enable model-proxy\.service` ended with 5"):
-        doing.do(UserUnit(target).install(), ears, ears)
+        command.do(UserUnit(target).install(), ears, ears)
     assert [words[2] for words in ears.heard] == ["show", "daemon-reload", "enable"]
 
 
 def test_without_a_systemd_that_answers_nothing_is_written(target: Target) -> None:
     ears = Ears("show")
     with pytest.raises(ConfigError, match="show --property=Version` ended with 5"):
-        doing.do(UserUnit(target).install(), ears, ears)
+        command.do(UserUnit(target).install(), ears, ears)
     assert not target.home.exists()
 
 
 def test_what_undoes_something_that_is_not_there_may_fail(target: Target) -> None:
     ears = Ears("bootout")
-    doing.do(Agent(target).install(), Ears(), ears)
+    command.do(Agent(target).install(), Ears(), ears)
     assert [words[1] for words in ears.heard] == ["bootout"] and Agent(target).file.exists()
 
 
@@ -265,7 +265,7 @@ def test_a_system_without_such_services_is_told(target: Target) -> None:
         raise FileNotFoundError(words[0])
 
     with pytest.raises(ConfigError, match="systemctl is not here"):
-        doing.do(UserUnit(target).install(), nothing, nothing)
+        command.do(UserUnit(target).install(), nothing, nothing)
 
 
 def test_a_service_of_the_machine_needs_root(

@@ -10,7 +10,7 @@ import pytest
 from samples import rows
 
 from proxy.core.allowances.account_json import ProviderAllowance, accounts_json
-from proxy.core.allowances.kept import decode_kept, encode_kept
+from proxy.core.allowances.rate_limits import RateLimitStatus, Window
 from proxy.core.allowances.report import (
     MAX_WINDOWS,
     Allowance,
@@ -22,6 +22,7 @@ from proxy.core.allowances.report import (
     status_of,
 )
 from proxy.core.allowances.words import plain_lines, spent_text, wait_text
+from proxy.providers.accounts.allowance_store import decode_kept, encode_kept
 
 NOW = 1_795_180_000.0
 HOUR, DAY = 3600.0, 86_400.0
@@ -279,3 +280,31 @@ def test_a_window_that_began_again_is_no_meter() -> None:
 )
 def test_waits_in_words(words: str, waits: list[float]) -> None:
     assert {wait_text(seconds) for seconds in waits} == {words}
+
+
+RECEIVED = 1000.0
+
+
+@rows(
+    "windows, until",
+    [
+        ((), None),
+        ((Window(99.9, 300, 2000),), None),
+        ((Window(100, 300, 2000),), 2000),
+        ((Window(100, 300, 2000), Window(120, 10_080, 9000)), 9000),
+        ((Window(100, 300, 9000), Window(100, 10_080, 2000)), 9000),
+        ((Window(30, 300, 2000), Window(100, 10_080, 9000)), 9000),
+        ((Window(100, 300, 1000),), None),
+        ((Window(100, 300, None),), None),
+    ],
+)
+def test_a_spent_limit_is_back_when_all_its_used_up_windows_are(
+    windows: tuple[Window, ...], until: float | None
+) -> None:
+    assert RateLimitStatus({"codex": windows}).spent_until("codex", RECEIVED) == until
+    assert RateLimitStatus({"codex": windows}).spent_until("other", RECEIVED) is None
+
+
+@rows("minutes, title", [(300, "5 hours"), (10_080, "Weekly"), (1440, "1 day"), (90, "90 minutes"), (None, "Window")])
+def test_windows_are_called_by_their_length(minutes: int | None, title: str) -> None:
+    assert Window(1, minutes).title == title

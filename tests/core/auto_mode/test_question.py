@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from events import closed, delta, opened
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import rows
@@ -15,8 +16,7 @@ from core.auto_mode.call_table import INJECTIONS
 from core.strategies import json_values
 from proxy.core.auto_mode.own_words import _NAMES, _OTHERS, own_words
 from proxy.core.auto_mode.policy import policy_of
-from proxy.core.auto_mode.prompt import SYSTEM
-from proxy.core.auto_mode.question import MAX_TURN, MAX_TURNS, question, user_turns
+from proxy.core.auto_mode.question import MAX_CALL, MAX_TURN, MAX_TURNS, SYSTEM, CallCollector, question, user_turns
 from proxy.core.auto_mode.verdicts import ToolUse
 from proxy.core.routing import is_auto_review
 
@@ -195,3 +195,44 @@ def test_it_is_made_of_anything(messages: Any, context: Any) -> None:
     found = policy_of([{"type": "dangerous_tool_use", "classifier_context": context}])
     assert found is not None
     json.dumps(question([ToolUse("t", "x", {})], found, {"messages": messages}, subagent=False))
+
+
+def collected(*events: dict[str, Any]) -> list[ToolUse]:
+    collector = CallCollector()
+    for event in events:
+        collector.see([event])
+    return collector.finished()
+
+
+def pieces(*texts: str, index: int = 0) -> list[dict[str, Any]]:
+    return [delta(text, "input_json_delta", index) for text in texts]
+
+
+@rows(
+    "events, arguments, size",
+    [
+        ([opened("tool_use"), *pieces('{"command"', ': "ls"}'), closed()], {"command": "ls"}, 17),
+        ([opened("tool_use"), closed()], {}, 0),
+        ([opened("tool_use", input={"a": "b"}), closed()], {"a": "b"}, 2),
+        ([opened("tool_use"), *pieces("[1]"), closed()], {"_raw": "[1]"}, 3),
+        ([opened("tool_use"), *pieces("{"), closed()], {"_raw": "{"}, 1),
+        ([opened("tool_use"), *pieces('{"a": "', "x" * MAX_CALL, '"}'), closed()], {}, MAX_CALL + 9),
+    ],
+)
+def test_a_call_is_what_its_deltas_say(events: list[dict[str, Any]], arguments: dict[str, Any], size: int) -> None:
+    assert collected(*events) == [ToolUse("t", "Bash", arguments, size)]
+
+
+def test_other_blocks_are_none_and_a_cut_call_is_not_whole() -> None:
+    text = [opened(), delta("use it"), closed()]
+    search = [{**opened("web_search_tool_result", 1)}, closed(1)]
+    server = [
+        {
+            "type": "content_block_start",
+            "index": 2,
+            "content_block": {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+        },
+        closed(2),
+    ]
+    cut = [opened("tool_use", 3), *pieces('{"comm', index=3)]
+    assert collected(*text, *search, *server, *cut) == [ToolUse("t", "Bash", {}, 6, whole=False)]

@@ -12,10 +12,9 @@ from samples import rows
 
 from core.auto_mode.call_table import ASKED_FOR, CALLS, INJECTIONS, RULES
 from core.strategies import json_objects, json_values
-from proxy.core.auto_mode.permissions import forbids
 from proxy.core.auto_mode.policy import MAX_POLICY, Policy, Rule, policy_of
 from proxy.core.auto_mode.question import MAX_CALL, MAX_CALLS
-from proxy.core.auto_mode.rules import Checks, by_rules, decide
+from proxy.core.auto_mode.rules import Checks, by_rules, decide, forbids
 from proxy.core.auto_mode.verdicts import ToolUse
 
 HOME = Policy(home="/home/me", cwd="/home/me/project", branch="topic", default_branch="develop")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from samples import rows
 
 from proxy.core.cache_health import fingerprint
-from proxy.core.cache_health.compare import common_prefix
 from proxy.core.cache_health.fingerprint import PICTURE_WEIGHT, Fingerprint, of_messages, of_responses
+from proxy.core.cache_health.judge import common_prefix
 
 Body = dict[str, Any]
 PICTURE = "iVBORw0KGgo=" * 20_000

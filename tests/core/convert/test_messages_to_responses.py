@@ -22,8 +22,7 @@ from proxy.core.messages import MAX_MESSAGES, check_request
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.routing import is_auto_review
 from proxy.core.stops import stops_of
-from proxy.core.tokens.counting import rough_length
-from proxy.core.tokens.responses_count import count_responses
+from proxy.core.tokens.counting import count_responses, rough_length
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.providers.contract import Call
 from proxy.providers.p1_codex.request import prepare, resolve

@@ -37,7 +37,8 @@ TOOLS = [
 
 def reducer(request: Mapping[str, Any] | None = None, **policy: Any) -> ResponsesToMessages:
     stream = MessageStream("msg_1", "m", input_tokens=3)
-    return ResponsesToMessages(stream, AnswerPolicy(request or {"tools": TOOLS}, offsets=ReadOffsets(), **policy))
+    policy = {"offsets": ReadOffsets(), "signatures": "p1", **policy}
+    return ResponsesToMessages(stream, AnswerPolicy(request or {"tools": TOOLS}, **policy))
 
 
 def ran(

@@ -67,7 +67,7 @@ def reduced(wire: str, answer: dict[str, Any]) -> dict[str, Any]:
 def given_out(wire: str, answer: dict[str, Any], *tools: str) -> list[Event]:
     """Its events."""
     declared = [{"name": name} for name in tools or ("Bash",)]
-    stream, policy = MessageStream("msg_1", "m"), AnswerPolicy({"tools": declared})
+    stream, policy = MessageStream("msg_1", "m"), AnswerPolicy({"tools": declared}, signatures="p1")
     reducer: Any = {
         "chat": lambda: _Chat(stream, policy, mark="m"),
         "messages": lambda: MessagesToMessages(stream, policy),

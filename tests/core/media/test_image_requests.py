@@ -11,8 +11,8 @@ from samples import rows
 
 from core.media.bodies import BOUNDARY, GIF, JPEG, MODEL, PNG, WEBP, data_url, form, part, read, refusal
 from proxy.core.invalid import InvalidRequest
-from proxy.core.media import input_images
-from proxy.core.media.image_form import EditForm
+from proxy.core.media import image_fields
+from proxy.core.media.image_requests import EditForm
 from proxy.core.media.readers import BodyReader, edit_form, edit_json, generation_json
 from proxy.core.media.requests import ImageRequest
 
@@ -277,10 +277,10 @@ def test_large_bodies_that_are_none(body: str) -> None:
 @pytest.fixture
 def _units(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits in units instead of MiB."""
-    assert (input_images.MAX_IMAGE_BYTES, input_images.MAX_ALL_BYTES) == (20 << 20, 50 << 20)
+    assert (image_fields.MAX_IMAGE_BYTES, image_fields.MAX_ALL_BYTES) == (20 << 20, 50 << 20)
     assert (edit_json(MODEL).limit, EditForm.limit) == (64 << 20, 64 << 20)
-    monkeypatch.setattr(input_images, "MAX_IMAGE_BYTES", 20 * UNIT)
-    monkeypatch.setattr(input_images, "MAX_ALL_BYTES", 50 * UNIT)
+    monkeypatch.setattr(image_fields, "MAX_IMAGE_BYTES", 20 * UNIT)
+    monkeypatch.setattr(image_fields, "MAX_ALL_BYTES", 50 * UNIT)
     monkeypatch.setattr("proxy.core.media.readers.EDIT_BYTES", 64 * UNIT)
     monkeypatch.setattr(EditForm, "limit", 64 * UNIT)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import mmap
 import tracemalloc
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from media_live import Form, edit, recording
 from samples import rows
 
 from core.media.bodies import BOUNDARY, MODEL, PNG, WAV, Refusal, data_url, form, part, read
@@ -23,6 +25,7 @@ from proxy.core.media.pieces import BLOCK, Pieces
 from proxy.core.media.readers import (
     BodyReader,
     body_too_large,
+    boundary_of,
     edit_form,
     edit_json,
     generation_json,
@@ -207,3 +210,27 @@ def test_pieces_are_as_large_as_a_block(size: int) -> None:
     first = next(pieces)
     body.drop()
     assert first + b"".join(pieces) == whole[BLOCK + 1 :] + b"+" and not list(body)
+
+
+FORM_BOUNDARY = boundary_of(Form(()).content_type)
+READERS: dict[str, tuple[Any, bytes]] = {
+    "generation": (lambda: generation_json("m"), b'{"prompt": "' + b"x" * 10_000),
+    "edit": (lambda: edit_json("m"), b'{"images": [{"image_url": "' + b"x" * 10_000),
+    "edit form": (lambda: edit_form(FORM_BOUNDARY, "m"), edit(n="1").body),
+    "recording": (lambda: transcription_form(FORM_BOUNDARY), recording(response_format="json").body),
+}
+
+
+@rows("cut", [0, 10, 100])
+@rows("name", READERS)
+def test_a_reader_leaves_nothing_behind(name: str, cut: int) -> None:
+    make, body = READERS[name]
+    reader = make()
+    gc.disable()
+    try:
+        reader.feed(body[: len(body) - cut])
+        left = weakref.ref(reader)
+        del reader
+        assert left() is None
+    finally:
+        gc.enable()

@@ -6,8 +6,7 @@ import pytest
 from samples import rows
 
 from core.vector_cases import real_length
-from proxy.core.tokens.counting import MAX_PIECE, pieces, rough_length
-from proxy.core.tokens.responses_count import count_responses, encrypted_tokens
+from proxy.core.tokens.counting import MAX_PIECE, count_responses, encrypted_tokens, pieces, rough_length
 
 
 @rows(

@@ -12,9 +12,7 @@ from samples import rows
 
 from proxy.observe.lifecycle import SPANS, SignInRenewed, SocketsOpen
 from proxy.observe.metrics import table
-from proxy.observe.metrics.counts import MAX_MODELS, Metrics, Moment
-from proxy.observe.metrics.loop_lag import watch_loop
-from proxy.observe.metrics.process import process_values
+from proxy.observe.metrics.counts import MAX_MODELS, Metrics, Moment, process_values, watch_loop
 from proxy.observe.metrics.registry import OTHER
 from proxy.observe.monitor.snapshot import AllowanceRow, RequestRow, Throughput
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from harness import Notes
 
-from proxy.core.allowances.kept import MAX_ACCOUNTS
 from proxy.core.allowances.report import Allowance, AllowanceWindow
-from proxy.providers.accounts.allowance_store import FILE_NAME, SAVE_EVERY_S, AllowanceStore, read_kept
+from proxy.providers.accounts.allowance_store import FILE_NAME, MAX_ACCOUNTS, SAVE_EVERY_S, AllowanceStore, read_kept
 
 NOW = 1_795_180_000.0
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from harness import until
-from oauth_accounts import ACCOUNTS, NOW_MS, NOW_S, P1, P2, P3, OAuthAccount, World, each_account
+from oauth_accounts import ACCOUNTS, NOW_MS, NOW_S, P1, P2, P3, OAuthAccount, World, context_of, each_account
 from processes import Child
 from samples import rows
 
 from proxy.auth.grant import MAX_EXPIRES_S
 from proxy.errors import SignInError, UpstreamError, messages_body
+from proxy.loading import load
 from proxy.providers.accounts.device_sign_in import DeviceRules, poll_interval, read_code
 from proxy.sandbox import Sandbox
 
@@ -125,8 +126,8 @@ def test_status(tmp_path: Path, account: OAuthAccount, members: Any, later_s: fl
         record = {**RECORD, account.expires: NOW_MS + 90_007, **account.extra}
         path.write_text(json.dumps({**record, **members} if members else members))
     said: list[str] = []
-    clock = lambda: NOW_S + later_s  # noqa: E731
-    assert account.signin.status(tmp_path, *account.issuer, say=said.append, clock=clock) is (lines[0] not in NOBODY)
+    context = context_of(tmp_path, load({})[0], clock=lambda: NOW_S + later_s)
+    assert account.make(context).status(say=said.append) is (lines[0] not in NOBODY)
     assert said == [line.format(path) for line in lines]
 
 
@@ -135,10 +136,10 @@ def test_status(tmp_path: Path, account: OAuthAccount, members: Any, later_s: fl
     [*((one, {"auth.json.refresh.lock"}) for one in (P1, P3)), (P2, {"auth.json.refresh.lock", "device_id"})],
 )
 async def test_logout(world: World, account: OAuthAccount, left: set[str]) -> None:
-    await account.signin.logout(world.root, say=world.said.append)
+    await world.command_line().logout(say=world.said.append)
     assert list(world.root.iterdir()) == []
     world.store()
-    await account.signin.logout(world.root, say=world.said.append)
+    await world.command_line().logout(say=world.said.append)
     assert {path.name for path in world.path.parent.iterdir()} == left
     assert world.said == ["Logged out"] * 2
 
@@ -279,11 +280,12 @@ CHILD = """
 import asyncio
 from pathlib import Path
 from aiohttp import ClientSession
+from proxy.auth.refresh import Lent
 from {module} import {label}_credentials
 
 async def main():
     async with ClientSession() as session:
-        credentials = {label}_credentials(Path(sys.argv[1]), sys.argv[2], session)
+        credentials = {label}_credentials(Lent(Path(sys.argv[1])), sys.argv[2], session)
         begin()
         print((await credentials.get()).access.reveal())
         await credentials.close()

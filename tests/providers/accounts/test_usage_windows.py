@@ -20,17 +20,17 @@ from proxy.auth.http import MAX_ANSWER_BYTES, TokenResponse
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError, SignInError
 from proxy.loading import load
+from proxy.providers.accounts.account import Account, AccountContext
 from proxy.providers.accounts.usage_report import Read, UsageReport, with_ends_of_ours
-from proxy.providers.contract import Account, AccountContext
 from proxy.providers.p1_codex.account import usage_windows as p1
-from proxy.providers.p1_codex.account.commands import CodexAccount
 from proxy.providers.p1_codex.account.rate_limits import usage_allowance
+from proxy.providers.p1_codex.account.signin import CodexAccount
 from proxy.providers.p2_kimi.account import usage_windows as p2
-from proxy.providers.p2_kimi.account.commands import KimiAccount
+from proxy.providers.p2_kimi.account.signin import KimiAccount
 from proxy.providers.p3_grok.account import usage_windows as p3
-from proxy.providers.p3_grok.account.commands import GrokAccount
+from proxy.providers.p3_grok.account.signin import GrokAccount
 from proxy.providers.p4_opencode.account import usage_windows as p4
-from proxy.providers.p4_opencode.account.commands import OpenCodeAccount
+from proxy.providers.p4_opencode.account.key import OpenCodeAccount
 from proxy.sandbox import Sandbox
 
 NOW = 1_800_000_000.0

@@ -13,7 +13,7 @@ from samples import rows
 from proxy.core.responses_events import responses_failure
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError, headers, messages_body, messages_event, openai_body, openai_status
-from proxy.providers.p3_grok.failures import MAX_WORDS, PROFILE, client_error, upstream_error
+from proxy.providers.p3_grok.provider import MAX_WORDS, PROFILE, client_error, upstream_error
 from proxy.providers.upstream.failures import Retry, decide
 from proxy.providers.upstream.transport import refusal_of
 

@@ -12,9 +12,8 @@ import pytest
 from harness import Live, ask, texts, tool, with_live
 from samples import rows
 
-from proxy.providers.p3_grok.failures import NOTED
-from proxy.providers.p3_grok.headers import answer_headers
-from proxy.providers.p3_grok.provider import responses_url
+from proxy.providers.p3_grok.provider import NOTED, responses_url
+from proxy.providers.p3_grok.request import answer_headers
 
 GROK = "grok-4.6"
 SESSION = {"x-claude-code-session-id": "session-1"}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from cursor_talk import Talk, all_over, calls, folded, open_runs, result
 from harness import Live, with_live
 
-from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunTimers
 from proxy.sandbox.p5.execs import SHELL_STREAM
 from proxy.sandbox.p5.runs import Run
 

@@ -15,7 +15,7 @@ from harness import Answer, Live
 from outcomes import Broken, Good, Outcome, Refused, is_broken, is_good, is_refused
 from samples import sampled, walk
 
-from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.p5.execs import EXECS, QUERIES
 

@@ -9,7 +9,7 @@ from core.openai_bodies import MINIMAL, SURFACES, function_tool, parse
 from samples import rows
 
 from proxy.core.invalid import InvalidRequest
-from proxy.providers.p5_cursor.ingress import INGRESS
+from proxy.providers.p5_cursor.provider import INGRESS
 from proxy.server.request.families import CHAT, RESPONSES
 from proxy.server.request.inquiry import first_value
 

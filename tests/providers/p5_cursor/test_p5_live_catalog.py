@@ -26,10 +26,10 @@ from proxy.errors import SignInError, UpstreamError
 from proxy.observe.lifecycle import NullLog
 from proxy.providers.contract import Services
 from proxy.providers.p5_cursor.catalog import CATALOG, NAMES
-from proxy.providers.p5_cursor.headers import call_headers
 from proxy.providers.p5_cursor.live_catalog import MAX_MODELS, PATH, CatalogTimers, LiveCatalog, _NoCatalog, model_ids
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.snapshot import SNAPSHOT
+from proxy.providers.p5_cursor.wire.envelopes import call_headers
 from proxy.providers.p5_cursor.wire.protobuf import encode
 from proxy.sandbox import Sandbox
 

@@ -11,8 +11,7 @@ from samples import rows
 
 from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest, tool_input
 from proxy.providers.p5_cursor.bridge.results import result_messages
-from proxy.providers.p5_cursor.run.blobs import Blobs
-from proxy.providers.p5_cursor.run.context import request_context
+from proxy.providers.p5_cursor.run.opening import request_context
 from proxy.providers.p5_cursor.run.replies import (
     CANCEL,
     HEARTBEAT,
@@ -22,6 +21,7 @@ from proxy.providers.p5_cursor.run.replies import (
     query_answer,
     throw,
 )
+from proxy.providers.p5_cursor.run.requests import Blobs
 from proxy.providers.p5_cursor.wire.protobuf import decode, encode, members
 from proxy.sandbox.p5.execs import EXECS, Outcome, ends, odd, outcome
 from proxy.sandbox.wires.connect.protobuf import Message, write

@@ -15,8 +15,8 @@ from proxy.providers.p5_cursor.run.replies import denial
 ROOM = PACKAGE / "providers" / "p5_cursor"
 #: What reads requests of the service and writes answers knows no machine.
 PURE = (
-    *("bridge/calls.py", "bridge/results.py", "bridge/result_text.py", "bridge/numbered_lines.py"),
-    *("bridge/unchanged_files.py", "run/replies.py", "run/context.py", "run/blobs.py", "xml_calls.py"),
+    *("bridge/calls.py", "bridge/results.py", "bridge/numbered_lines.py"),
+    *("run/replies.py", "run/opening.py", "run/requests.py", "xml_calls.py"),
 )
 
 

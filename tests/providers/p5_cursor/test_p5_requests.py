@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from openai_live import BOTH, CHAT, RESPONSES, body_for, error_of
 from samples import rows
 
 from proxy.providers.p5_cursor.prompt import estimate, render
+from proxy.providers.p5_cursor.provider import machine_here
+from proxy.sandbox import Sandbox
 
 MESSAGES = "/v1/messages"
 COUNT = "/v1/messages/count_tokens"
@@ -157,3 +160,16 @@ async def test_a_request_of_an_openai_route(
     error = error_of(answer)
     assert answer.status == 400 and (error["param"], error["type"]) == (param, "invalid_request_error")
     assert live.sandbox.p5.total_requests == 0
+
+
+async def test_a_directory_that_was_removed_keeps_nobody_from_starting(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with monkeypatch.context() as moved:
+        moved.chdir(gone)
+        gone.rmdir()
+        assert machine_here().workspace == ""
+        async with Live(sandbox, tmp_path / "config") as live:
+            assert (await live.post(ask(model="cursor"))).status == 200

@@ -9,7 +9,7 @@ import pytest
 from cursor_talk import SESSION, Talk, all_over, calls, folded, result, said
 from harness import Live, ask, watch_often, with_live
 
-from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunTimers
 from proxy.sandbox.p5.ledger import BLOB
 
 BASH = "use Bash: ls"

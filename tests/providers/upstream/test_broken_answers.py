@@ -21,7 +21,7 @@ from proxy.errors import ProxyError, UpstreamError
 from proxy.observe.lifecycle import NullLog
 from proxy.providers.contract import NativeEnd
 from proxy.providers.p1_codex.native.relay import RelayObserver, aggregated, relayed
-from proxy.providers.p5_cursor.run.stream import EnvelopeStream
+from proxy.providers.p5_cursor.run.channels import EnvelopeStream
 from proxy.providers.upstream.client import client_session, read_error
 from proxy.providers.upstream.failures import upstream_error
 from proxy.providers.upstream.transport import HttpTimers, HttpTransport, UpstreamProfile, UpstreamRequest

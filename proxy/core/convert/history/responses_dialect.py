@@ -33,7 +33,7 @@ class ResponsesDialect:
     """
 
     system: Literal["developer", "system"] = "developer"
-    label: str = "p1"
+    label: str = ""
     reasoning: Literal["bare", "summary"] | None = "bare"
     searches: bool = True
     error_mark: str = TOOL_ERROR

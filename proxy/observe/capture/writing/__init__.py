@@ -1,7 +1,6 @@
 """Captures are written in a process of their own: redaction and files cost more than the request.
 
-told.py        what is told on the event loop, as messages
-captures.py    the captures of the program: switch, folder, log
+told.py        the captures of the program, and what is recorded on the event loop, as messages
 channel.py     the bounded queue and the thread that hands the messages on
 worker.py      the process
 writer.py      messages to artifacts

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proxy.observe.capture.layout import DIRECTORY_MODE, EVENTS, FILE_MODE, TRAFFIC, artifact_name, event_name
-from proxy.observe.capture.reading.folder import captures_in
-from proxy.observe.capture.reading.removal import remove
+from proxy.observe.capture.reading.folder import captures_in, remove
 
 #: What the smallest file takes of the quota, and the step of larger ones: a block of the file system.
 BLOCK_BYTES = 4096

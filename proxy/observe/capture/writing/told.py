@@ -1,4 +1,4 @@
-"""What is told on the event loop, as messages to a writer.
+"""The captures of the program: the switch, and what is recorded on the event loop, as messages to a writer.
 
 A message is a tuple of what was told and the number of its capture, then:
 
@@ -25,11 +25,16 @@ from typing import Any
 from proxy.core.secret import blanked, blanked_bytes
 from proxy.observe.capture.contract import (
     NULL_ATTEMPT,
+    NULL_CAPTURE,
     AttemptCapture,
     Body,
     CapturedRequest,
+    RequestCapture,
 )
 from proxy.observe.capture.layout import capture_path
+from proxy.observe.capture.writing.channel import Channel
+from proxy.observe.capture.writing.files import CaptureLimits
+from proxy.observe.lifecycle import Log
 
 #: Takes a message and its size in bytes; False when there is no room for it.
 Tell = Callable[[tuple[Any, ...], int], bool]
@@ -175,3 +180,32 @@ class ToldAttempt:
         except ValueError:
             data = _UNTOLD
         self._tell((what, self._to, self._number, data), len(data))
+
+
+class FolderCaptures:
+    """Captures in `<state_root>/traffic`. See `proxy.observe.capture.contract.Captures`.
+
+    Nothing is started before the first request. What fails, or finds no room, is told to the log, each kind once.
+    """
+
+    def __init__(self, state_root: Path, limits: CaptureLimits, log: Log) -> None:
+        self._log = log
+        self._channel = Channel(state_root, limits, self._report)
+        self._captures = ToldCaptures(state_root, self._channel.tell)
+
+    @property
+    def on(self) -> bool:
+        return self._channel.on
+
+    def begin(self, request: CapturedRequest) -> RequestCapture:
+        return (self._captures.begin(request) if self._channel.on else None) or NULL_CAPTURE
+
+    def close(self, timeout: float) -> bool:
+        """Writes what waits, for at most so many seconds; False when something was lost. Blocks."""
+        whole = self._channel.close(timeout)
+        if not whole:
+            self._report("warn", "captures_cut", {"reason": f"they were not written within {timeout:g} s"})
+        return whole
+
+    def _report(self, level: str, msg: str, fields: dict[str, Any]) -> None:
+        self._log.write(level, "captures", msg, **fields)

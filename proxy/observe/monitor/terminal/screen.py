@@ -1,17 +1,19 @@
-"""The whole screen as lines, from a snapshot, what the user chose, the size and the time."""
+"""The whole screen as lines, from a snapshot, what the user chose, the size and the time; and the monitor as text that
+is printed once, without borders and as long as there are rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from proxy.observe.monitor.snapshot import Snapshot
 from proxy.observe.monitor.terminal.cells import Line, Run, clean, fit_line, line_width, width_of
+from proxy.observe.monitor.terminal.columns import columns_of, heading_line, row_line
 from proxy.observe.monitor.terminal.details import detail_lines, title_of
 from proxy.observe.monitor.terminal.layout import FOOTER_FROM, STRIP_FROM, Area, areas
 from proxy.observe.monitor.terminal.overlays import box_of, with_box
-from proxy.observe.monitor.terminal.panes import boxed, pane_lines
+from proxy.observe.monitor.terminal.panes import EMPTY, TITLES, boxed, pane_lines
 from proxy.observe.monitor.terminal.rows import Row, name_width, rows_of
-from proxy.observe.monitor.terminal.strip import strip_line
+from proxy.observe.monitor.terminal.strip import allowance_lines, strip_line
 from proxy.observe.monitor.terminal.view import PANES, Detail, Pane, View
 from proxy.observe.monitor.terminal.words import duration
 
@@ -104,3 +106,33 @@ def _without_end(runs: list[Run]) -> list[Run]:
 
 
 _TYPING = "  Enter keep  Esc clear"
+
+
+#: Of each list.
+MAX_ROWS = 50
+
+
+def plain_lines(snapshot: Snapshot, width: int, now: float) -> Iterator[str]:
+    """Lines of at most `width` cells."""
+    view = View(opened=frozenset(row.id for row in snapshot.sessions))
+    yield _text(header_line(snapshot, view, width))
+    if snapshot.allowances:
+        yield from ("", "Allowances", *(_text(line) for line in allowance_lines(snapshot.allowances, width, now)))
+    for pane in PANES:
+        yield from _pane(pane, snapshot, view, width, now)
+
+
+def _pane(pane: Pane, snapshot: Snapshot, view: View, width: int, now: float) -> Iterator[str]:
+    rows = rows_of(pane, snapshot, view)
+    yield ""
+    if not rows:
+        yield EMPTY[pane]
+        return
+    columns = columns_of(pane, width, name_width(snapshot))
+    yield TITLES[pane]
+    yield _text(heading_line(columns))
+    yield from (_text(row_line(columns, row, now)) for row in rows[:MAX_ROWS])
+
+
+def _text(line: Line) -> str:
+    return "".join(run.text for run in line).rstrip()

@@ -6,10 +6,7 @@ issuer's device flow has a form of its own. The vendor's own `auth.json` is neve
 
 from __future__ import annotations
 
-import asyncio
-import secrets
-import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,25 +15,27 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from proxy.auth.browser import Opener, open_graphical
-from proxy.auth.callback import CALLBACK_TIMEOUT_S
 from proxy.auth.device import Poll, is_typable, poll
 from proxy.auth.grant import first_text, granted
 from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.jwt import claims
 from proxy.auth.pasted import ReadLine
-from proxy.auth.pkce import Pkce, Random
-from proxy.auth.refresh import Credentials, Renewal
+from proxy.auth.pkce import Pkce
+from proxy.auth.refresh import Credentials, Lent, Renewal
 from proxy.auth.store import Credential, CredentialFile
 from proxy.core.identity import fits_header
 from proxy.errors import SignInError
-from proxy.observe.lifecycle import Happened, Log, unheard
-from proxy.providers.accounts import device_sign_in, stored
+from proxy.providers.accounts import device_sign_in
+from proxy.providers.accounts.account import AccountContext, Say
 from proxy.providers.accounts.browser_sign_in import BrowserSignIn
 from proxy.providers.accounts.device_sign_in import DEVICE_LIMIT_S
+from proxy.providers.accounts.stored import StoredAccount, expiry
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
-from proxy.providers.contract import Say
+from proxy.providers.accounts.usage_report import UsageReport, closing_after
+from proxy.providers.p1_codex.account import usage_windows
 from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.request import PRODUCT
+from proxy.providers.p1_codex.settings import CodexSettings
 
 #: Public client id of the vendor's command-line client; it has no secret.
 CLIENT_ID = "app_EMoamEEZ73f0CkXaXp7hrann"
@@ -115,19 +114,11 @@ def _endpoint(client: TokenClient, issuer: str, clock: Callable[[], float]) -> T
     return TokenEndpoint(LABEL, send, credential_from, clock)
 
 
-def p1_credentials(
-    config_root: Path,
-    issuer: str,
-    session: aiohttp.ClientSession,
-    clock: Callable[[], float] = time.time,
-    log: Log | None = None,
-    *,
-    happened: Happened = unheard,
-) -> Credentials:
-    """P1's credentials below a config root. `clock` gives epoch seconds; the caller closes the result."""
-    endpoint = _endpoint(TokenClient(LABEL, session), issuer.rstrip("/"), clock)
+def p1_credentials(lent: Lent, issuer: str, session: aiohttp.ClientSession) -> Credentials:
+    """P1's credentials; the caller closes the result."""
+    endpoint = _endpoint(TokenClient(LABEL, session), issuer.rstrip("/"), lent.clock)
     renewal = Renewal(LABEL, endpoint.refresh, credential_from)
-    return Credentials(credential_file(config_root), renewal, clock=clock, log=log, happened=happened)
+    return Credentials(credential_file(lent.config_root), renewal, lent)
 
 
 # Sign-in
@@ -150,115 +141,90 @@ def authorize_url(issuer: str, redirect_uri: str, pkce: Pkce, originator: str = 
     return f"{issuer}/oauth/authorize?{urlencode(query)}"
 
 
-async def _save(config_root: Path, say: Say, credential: Credential) -> Credential:
-    lines = [f"Account: {credential.account_id}"] if credential.account_id else []
-    return await stored.save(credential_file(config_root), credential, *lines, say=say)
+class CodexAccount(StoredAccount):
+    """Sign-in with a browser or a code."""
 
+    def __init__(self, context: AccountContext) -> None:
+        super().__init__(context, credential_file(context.config_root))
+        self._config = context.config
+        codex = context.config.section(CodexSettings)
+        self._issuer, self._originator = codex.issuer.rstrip("/"), codex.originator or PRODUCT
 
-async def login(
-    config_root: Path,
-    issuer: str,
-    *,
-    say: Say,
-    session: aiohttp.ClientSession,
-    originator: str = ORIGINATOR,
-    opener: Opener | None = open_graphical,
-    ports: tuple[int, ...] = PORTS,
-    timeout_s: float = CALLBACK_TIMEOUT_S,
-    clock: Callable[[], float] = time.time,
-    random: Random = secrets.token_bytes,
-    read: ReadLine | None = None,
-) -> Credential:
-    """Signs in with a browser on this machine and stores the credential. `opener=None` only prints the address. With
-    `read` the browser may be on any machine: the user pastes where it ended.
+    async def login(self, *, device: bool, say: Say) -> Credential:
+        async with self._connect() as http:
+            client = TokenClient(LABEL, http)
+            return await (self._with_code(client, say) if device else self._with_browser(client, say))
 
-    Raises ProxyError with a message for the terminal.
-    """
-    issuer = issuer.rstrip("/")
-    sign_in = BrowserSignIn(
-        _endpoint(TokenClient(LABEL, session), issuer, clock),
-        partial(authorize_url, issuer, originator=originator),
-        path=CALLBACK_PATH,
-        ports=ports,
-        opener=opener,
-        timeout_s=timeout_s,
-        random=random,
-    )
-    return await sign_in.run(partial(_save, config_root, say), say=say, read=read)
+    async def login_pasted(self, *, read: ReadLine, say: Say) -> Credential:
+        async with self._connect() as http:
+            return await self._with_browser(TokenClient(LABEL, http), say, read)
 
+    async def usage(self) -> UsageReport:
+        async with (
+            self._connect() as http,
+            closing_after(p1_credentials(self._lent, self._issuer, http)) as credentials,
+        ):
+            return await usage_windows.ask(credentials, self._config, http, self._ports.clock)
 
-async def _request_device_code(client: TokenClient, issuer: str) -> Mapping[str, Any]:
-    """{"device_auth_id": "…", "user_code": "ABCD-EFGH", "interval": "5"}"""
-    answer = await client.post_json(f"{issuer}/api/accounts/deviceauth/usercode", {"client_id": CLIENT_ID})
-    body = device_sign_in.code_answer(answer, label=LABEL)
-    user_code = first_text(body, "user_code", "usercode")
-    if not is_typable(user_code) or not first_text(body, "device_auth_id"):
-        raise device_sign_in.unusable_code(LABEL)
-    return {**body, "user_code": user_code}
+    async def _with_browser(self, client: TokenClient, say: Say, read: ReadLine | None = None) -> Credential:
+        sign_in = BrowserSignIn(
+            _endpoint(client, self._issuer, self._ports.clock),
+            partial(authorize_url, self._issuer, originator=self._originator),
+            path=CALLBACK_PATH,
+            listed=PORTS,
+            ports=self._ports,
+        )
+        return await sign_in.run(partial(self._save_new, say), say=say, read=read)
 
+    async def _with_code(self, client: TokenClient, say: Say) -> Credential:
+        """The user enters a code on any device."""
+        device = await self._device_code(client)
+        say(f"Open {self._issuer}/codex/device on any device and enter this code (valid for 15 minutes):")
+        say(device["user_code"])
+        body = {"device_auth_id": device["device_auth_id"], "user_code": device["user_code"]}
+        grant = await poll(
+            partial(self._ask_device, client, body),
+            label=LABEL,
+            interval_s=device_sign_in.poll_interval(device.get("interval"), margin_s=DEVICE_MARGIN_S),
+            limit_s=DEVICE_LIMIT_S,
+            monotonic=self._ports.monotonic,
+            sleep=self._ports.sleep,
+        )
+        credential = await _endpoint(client, self._issuer, self._ports.clock).exchange(
+            code=grant["authorization_code"],
+            redirect_uri=f"{self._issuer}/deviceauth/callback",
+            verifier=grant["code_verifier"],
+        )
+        return await self._save_new(say, credential)
 
-async def _ask_device(client: TokenClient, issuer: str, body: Mapping[str, Any]) -> Mapping[str, Any] | Poll:
-    """One poll. The end is {"authorization_code": "…", "code_verifier": "…"}: here the server made the verifier."""
-    answer = await client.post_json(f"{issuer}/api/accounts/deviceauth/token", body)
-    if answer.status in DEVICE_PENDING:
-        return Poll.PENDING
-    passing = device_sign_in.passing(answer)
-    if passing is not None:
-        return passing
-    if not answer.ok:
-        raise device_sign_in.failed(answer, label=LABEL)
-    if not (first_text(answer.data, "authorization_code") and first_text(answer.data, "code_verifier")):
-        raise SignInError("The device sign-in failed: the answer has no code.", provider=LABEL)
-    return answer.data
+    async def _device_code(self, client: TokenClient) -> Mapping[str, Any]:
+        """{"device_auth_id": "…", "user_code": "ABCD-EFGH", "interval": "5"}"""
+        answer = await client.post_json(f"{self._issuer}/api/accounts/deviceauth/usercode", {"client_id": CLIENT_ID})
+        body = device_sign_in.code_answer(answer, label=LABEL)
+        user_code = first_text(body, "user_code", "usercode")
+        if not is_typable(user_code) or not first_text(body, "device_auth_id"):
+            raise device_sign_in.unusable_code(LABEL)
+        return {**body, "user_code": user_code}
 
+    async def _ask_device(self, client: TokenClient, body: Mapping[str, Any]) -> Mapping[str, Any] | Poll:
+        """One poll. The end is {"authorization_code": "…", "code_verifier": "…"}: here the server made the verifier."""
+        answer = await client.post_json(f"{self._issuer}/api/accounts/deviceauth/token", body)
+        if answer.status in DEVICE_PENDING:
+            return Poll.PENDING
+        passing = device_sign_in.passing(answer)
+        if passing is not None:
+            return passing
+        if not answer.ok:
+            raise device_sign_in.failed(answer, label=LABEL)
+        if not (first_text(answer.data, "authorization_code") and first_text(answer.data, "code_verifier")):
+            raise SignInError("The device sign-in failed: the answer has no code.", provider=LABEL)
+        return answer.data
 
-async def login_device(
-    config_root: Path,
-    issuer: str,
-    *,
-    say: Say,
-    session: aiohttp.ClientSession,
-    clock: Callable[[], float] = time.time,
-    monotonic: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> Credential:
-    """Signs in with a code that the user enters on any device, and stores the credential. Raises as `login`."""
-    issuer = issuer.rstrip("/")
-    client = TokenClient(LABEL, session)
-    device = await _request_device_code(client, issuer)
-    say(f"Open {issuer}/codex/device on any device and enter this code (valid for 15 minutes):")
-    say(device["user_code"])
-    body = {"device_auth_id": device["device_auth_id"], "user_code": device["user_code"]}
-    grant = await poll(
-        partial(_ask_device, client, issuer, body),
-        label=LABEL,
-        interval_s=device_sign_in.poll_interval(device.get("interval"), margin_s=DEVICE_MARGIN_S),
-        limit_s=DEVICE_LIMIT_S,
-        monotonic=monotonic,
-        sleep=sleep,
-    )
-    credential = await _endpoint(client, issuer, clock).exchange(
-        code=grant["authorization_code"],
-        redirect_uri=f"{issuer}/deviceauth/callback",
-        verifier=grant["code_verifier"],
-    )
-    return await _save(config_root, say, credential)
+    async def _save_new(self, say: Say, credential: Credential) -> Credential:
+        lines = [f"Account: {credential.account_id}"] if credential.account_id else []
+        return await self._save(credential, *lines, say=say)
 
-
-# What is stored
-
-
-def _describe(file: CredentialFile, credential: Credential, left_s: int) -> Iterator[str]:
-    yield f"Account: {credential.account_id or '(none)'}"
-    yield stored.expiry(credential, left_s)
-    yield f"Storage: {file.path}"
-
-
-def status(config_root: Path, *, say: Say, clock: Callable[[], float] = time.time) -> bool:
-    """The command `auth status p1`."""
-    return stored.show(credential_file(config_root), _describe, say=say, clock=clock)
-
-
-async def logout(config_root: Path, *, say: Say) -> None:
-    """The command `auth logout p1`."""
-    await stored.delete(credential_file(config_root), say=say)
+    def _lines(self, credential: Credential, left_s: int) -> Iterable[str]:
+        yield f"Account: {credential.account_id or '(none)'}"
+        yield expiry(credential, left_s)
+        yield f"Storage: {self._file.path}"

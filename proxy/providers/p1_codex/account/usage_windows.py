@@ -8,8 +8,7 @@ from functools import partial
 import aiohttp
 
 from proxy.auth.http import TokenClient, TokenResponse
-from proxy.auth.refresh import Credentials
-from proxy.auth.store import Credential
+from proxy.auth.store import Credential, CredentialSource
 from proxy.config import Config
 from proxy.providers.accounts.usage_report import UsageReport, ask_usage
 from proxy.providers.p1_codex.account.rate_limits import usage_allowance
@@ -21,7 +20,7 @@ SERVICE = "Codex"
 
 
 async def ask(
-    credentials: Credentials, config: Config, session: aiohttp.ClientSession, clock: Callable[[], float]
+    credentials: CredentialSource, config: Config, session: aiohttp.ClientSession, clock: Callable[[], float]
 ) -> UsageReport:
     """Raises ProxyError with a message for the terminal."""
     send = partial(_send, config, session)

@@ -5,9 +5,7 @@ Every call carries the device headers, because the tokens are bound to the devic
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,16 +17,18 @@ from proxy.auth import refresh
 from proxy.auth.grant import first_text, granted
 from proxy.auth.http import TokenClient, TokenResponse, repeated
 from proxy.auth.jwt import claims
-from proxy.auth.refresh import Credentials, Renewal
+from proxy.auth.refresh import Credentials, Lent, Renewal
 from proxy.auth.store import Credential, CredentialFile, Fields
 from proxy.auth.text import one_line, printable
-from proxy.observe.lifecycle import Happened, Log, unheard
-from proxy.providers.accounts import stored
+from proxy.providers.accounts.account import AccountContext, Say
 from proxy.providers.accounts.device_sign_in import DeviceRules, DeviceSignIn
+from proxy.providers.accounts.stored import StoredAccount
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
-from proxy.providers.contract import Say
-from proxy.providers.p2_kimi.account.device import USER_AGENT, device_headers
+from proxy.providers.accounts.usage_report import UsageReport, closing_after
+from proxy.providers.p2_kimi.account import usage_windows
+from proxy.providers.p2_kimi.account.device import USER_AGENT, device_headers, user_agent
 from proxy.providers.p2_kimi.catalog import LABEL
+from proxy.providers.p2_kimi.settings import KimiSettings
 
 #: Public client id of the vendor's command-line client; it has no secret.
 CLIENT_ID = "17e5f671-d194-4dfb-9706-5516cb48c098"
@@ -101,22 +101,14 @@ class _Issuer:
 
 
 def p2_credentials(
-    config_root: Path,
-    oauth_host: str,
-    session: aiohttp.ClientSession,
-    clock: Callable[[], float] = time.time,
-    log: Log | None = None,
-    *,
-    user_agent: str = USER_AGENT,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    happened: Happened = unheard,
+    lent: Lent, oauth_host: str, session: aiohttp.ClientSession, *, user_agent: str = USER_AGENT
 ) -> Credentials:
-    """P2's credentials below a config root. `clock` gives epoch seconds; the caller closes the result."""
-    endpoint = _Issuer(oauth_host, config_root, session, user_agent).endpoint(clock)
+    """P2's credentials; the caller closes the result."""
+    endpoint = _Issuer(oauth_host, lent.config_root, session, user_agent).endpoint(lent.clock)
 
     async def send(credential: Credential) -> TokenResponse:
         once = partial(endpoint.refresh, credential)
-        return await repeated(once, waits_s=REFRESH_WAITS_S, is_final=is_refused, sleep=sleep)
+        return await repeated(once, waits_s=REFRESH_WAITS_S, is_final=is_refused, sleep=lent.sleep)
 
     renewal = Renewal(
         LABEL,
@@ -127,49 +119,35 @@ def p2_credentials(
         refused_for_s=REFUSED_FOR_S,
         peer_wait_s=PEER_WAIT_S,
     )
-    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log, happened=happened)
+    return Credentials(credential_file(lent.config_root), renewal, lent)
 
 
-# Sign-in
+class KimiAccount(StoredAccount):
+    """Sign-in is always with a code. The device id outlives the credential."""
 
+    def __init__(self, context: AccountContext) -> None:
+        kimi = self._kimi = context.config.section(KimiSettings)
+        super().__init__(context, credential_file(context.config_root), kimi.oauth_host, kimi.base_url)
+        self._root, self._agent = context.config_root, user_agent(context.config)
 
-async def login(
-    config_root: Path,
-    oauth_host: str,
-    *,
-    say: Say,
-    session: aiohttp.ClientSession,
-    user_agent: str = USER_AGENT,
-    clock: Callable[[], float] = time.time,
-    monotonic: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> Credential:
-    """Signs in with a code that the user confirms in any browser, and stores the credential.
+    async def login(self, *, device: bool, say: Say) -> Credential:
+        async with self._connect() as http:
+            issuer = _Issuer(self._kimi.oauth_host, self._root, http, self._agent)
+            endpoint = issuer.endpoint(self._ports.clock)
+            credential = await DeviceSignIn(endpoint, issuer.request_code, DEVICE_RULES, self._ports).run(say=say)
+        user = [f"User: {one_line(credential.account_id)}"] if credential.account_id else []
+        return await self._save(credential, *user, "Signed in", say=say)
 
-    Raises ProxyError with a message for the terminal.
-    """
-    issuer = _Issuer(oauth_host, config_root, session, user_agent)
-    sign_in = DeviceSignIn(issuer.endpoint(clock), issuer.request_code, DEVICE_RULES, monotonic, sleep)
-    credential = await sign_in.run(say=say)
-    user = [f"User: {one_line(credential.account_id)}"] if credential.account_id else []
-    return await stored.save(credential_file(config_root), credential, *user, "Signed in", say=say)
+    async def usage(self) -> UsageReport:
+        kimi, agent = self._kimi, self._agent
+        async with (
+            self._connect() as http,
+            closing_after(p2_credentials(self._lent, kimi.oauth_host, http, user_agent=agent)) as credentials,
+        ):
+            return await usage_windows.ask(credentials, self._root, kimi.base_url, agent, http, self._ports.clock)
 
-
-# What is stored
-
-
-def _describe(file: CredentialFile, credential: Credential, left_s: int) -> Iterator[str]:
-    yield f"Storage: {file.path}"
-    yield f"User: {one_line(credential.account_id or '(none)')}"
-    yield f"Scope: {printable(first_text(credential.extra, 'scope') or '(none)')}"
-    yield f"Expires in {left_s}s" + ("" if left_s > 0 else " (renewed when it is needed)")
-
-
-def status(config_root: Path, *, say: Say, clock: Callable[[], float] = time.time) -> bool:
-    """The command `auth status p2`."""
-    return stored.show(credential_file(config_root), _describe, say=say, clock=clock)
-
-
-async def logout(config_root: Path, *, say: Say) -> None:
-    """The command `auth logout p2`. The device id stays."""
-    await stored.delete(credential_file(config_root), say=say)
+    def _lines(self, credential: Credential, left_s: int) -> Iterable[str]:
+        yield f"Storage: {self._file.path}"
+        yield f"User: {one_line(credential.account_id or '(none)')}"
+        yield f"Scope: {printable(first_text(credential.extra, 'scope') or '(none)')}"
+        yield f"Expires in {left_s}s" + ("" if left_s > 0 else " (renewed when it is needed)")

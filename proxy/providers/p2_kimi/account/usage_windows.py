@@ -15,10 +15,9 @@ import aiohttp
 
 from proxy.auth.grant import first_text, number
 from proxy.auth.http import TokenClient, TokenResponse
-from proxy.auth.refresh import Credential, Credentials
+from proxy.auth.store import Credential, CredentialSource
 from proxy.auth.text import printable
-from proxy.core.allowances.moments import moment_of
-from proxy.core.allowances.rate_limits import WEEK_MINUTES, length_in_words
+from proxy.core.allowances.rate_limits import WEEK_MINUTES, length_in_words, moment_of
 from proxy.core.allowances.report import MAX_WINDOWS, Allowance, AllowanceWindow
 from proxy.providers.accounts.usage_report import UsageReport, ask_usage
 from proxy.providers.p2_kimi.account.device import device_headers
@@ -38,7 +37,7 @@ _UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400, "WEEK": 604_80
 
 
 async def ask(
-    credentials: Credentials,
+    credentials: CredentialSource,
     config_root: Path,
     base_url: str,
     user_agent: str,

@@ -6,11 +6,8 @@ have fixed paths. What is stored has five members and no others; none of them te
 
 from __future__ import annotations
 
-import asyncio
-import secrets
-import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,23 +15,23 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from proxy.auth.browser import Opener, open_graphical
-from proxy.auth.callback import CALLBACK_TIMEOUT_S
 from proxy.auth.discovery import Discovery
 from proxy.auth.grant import first_text, granted
 from proxy.auth.http import TokenClient, TokenResponse, repeated
 from proxy.auth.pasted import ReadLine
-from proxy.auth.pkce import Pkce, Random
-from proxy.auth.refresh import Credentials, Renewal
+from proxy.auth.pkce import Pkce
+from proxy.auth.refresh import Credentials, Lent, Renewal
 from proxy.auth.store import Credential, CredentialFile, Fields
 from proxy.auth.text import printable
-from proxy.observe.lifecycle import Happened, Log, unheard
-from proxy.providers.accounts import stored
+from proxy.providers.accounts.account import AccountContext, Say
 from proxy.providers.accounts.browser_sign_in import BrowserSignIn
 from proxy.providers.accounts.device_sign_in import DeviceRules, DeviceSignIn
+from proxy.providers.accounts.stored import StoredAccount
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
-from proxy.providers.contract import Say
+from proxy.providers.accounts.usage_report import UsageReport, closing_after
+from proxy.providers.p3_grok.account import usage_windows
 from proxy.providers.p3_grok.catalog import LABEL
+from proxy.providers.p3_grok.settings import GrokSettings
 
 #: Public client id of the vendor's command-line client; it has no secret.
 CLIENT_ID = "b1a00492-073a-47ea-816f-4c329264a828"
@@ -110,33 +107,23 @@ async def _post(client: TokenClient, url: str, form: Mapping[str, str]) -> Token
     return answer if answer.ok else replace(answer, text="")
 
 
-def _endpoint(issuer: str, client: TokenClient, url: str, clock: Callable[[], float]) -> TokenEndpoint:
-    return TokenEndpoint(LABEL, partial(_post, client, url), partial(credential_from, issuer), clock)
+def _client(session: aiohttp.ClientSession) -> TokenClient:
+    return TokenClient(LABEL, session, timeout=TIMEOUT)
 
 
-def p3_credentials(
-    config_root: Path,
-    issuer: str,
-    session: aiohttp.ClientSession,
-    clock: Callable[[], float] = time.time,
-    log: Log | None = None,
-    *,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    happened: Happened = unheard,
-) -> Credentials:
-    """P3's credentials below a config root. `clock` gives epoch seconds; the caller closes the result."""
+def p3_credentials(lent: Lent, issuer: str, session: aiohttp.ClientSession) -> Credentials:
+    """P3's credentials; the caller closes the result."""
     issuer = issuer.rstrip("/")
-    client = TokenClient(LABEL, session, timeout=TIMEOUT)
-    discovery = Discovery(LABEL, issuer, session, clock=clock, sleep=sleep)
+    parse = partial(credential_from, issuer)
+    discovery = Discovery(LABEL, issuer, session, clock=lent.clock, sleep=lent.sleep)
 
     async def send(credential: Credential) -> TokenResponse:
-        once = partial(_endpoint(issuer, client, await discovery.token_endpoint(), clock).refresh, credential)
-        return await repeated(once, waits_s=REFRESH_WAITS_S, is_final=is_refused, once_sent=False, sleep=sleep)
+        post = partial(_post, _client(session), await discovery.token_endpoint())
+        once = partial(TokenEndpoint(LABEL, post, parse, lent.clock).refresh, credential)
+        return await repeated(once, waits_s=REFRESH_WAITS_S, is_final=is_refused, once_sent=False, sleep=lent.sleep)
 
-    renewal = Renewal(
-        LABEL, send, partial(credential_from, issuer), is_refused, delete_refused=False, unfit=partial(_unfit, issuer)
-    )
-    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log, happened=happened)
+    renewal = Renewal(LABEL, send, parse, is_refused, delete_refused=False, unfit=partial(_unfit, issuer))
+    return Credentials(credential_file(lent.config_root), renewal, lent)
 
 
 # Sign-in
@@ -156,110 +143,88 @@ def authorize_url(endpoint: str, redirect_uri: str, pkce: Pkce) -> str:
     return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
 
 
-@dataclass(slots=True)
-class _SignIn:
-    """One sign-in: where it is stored, and what the issuer granted."""
+class GrokAccount(StoredAccount):
+    """Sign-in with a browser or a code."""
 
-    config_root: Path
-    issuer: str
-    say: Say
-    scope: str = field(default="", init=False)
+    def __init__(self, context: AccountContext) -> None:
+        grok = self._grok = context.config.section(GrokSettings)
+        super().__init__(context, credential_file(context.config_root), grok.issuer, grok.base_url)
+        self._issuer = grok.issuer.rstrip("/")
+        self._scope = ""  # what the issuer granted
 
-    def parse(self, body: Mapping[str, Any], old: Credential | None, now_ms: int) -> Credential:
-        self.scope = first_text(body, "scope")
-        return credential_from(self.issuer, body, old, now_ms)
+    async def login(self, *, device: bool, say: Say) -> Credential:
+        return await self._sign_in(self._with_code if device else self._with_browser, say)
 
-    async def save(self, credential: Credential) -> Credential:
+    async def login_pasted(self, *, read: ReadLine, say: Say) -> Credential:
+        return await self._sign_in(partial(self._with_browser, read=read), say)
+
+    async def usage(self) -> UsageReport:
+        async with (
+            self._connect() as http,
+            closing_after(p3_credentials(self._lent, self._issuer, http)) as credentials,
+        ):
+            return await usage_windows.ask(credentials, self._grok, http, self._ports.clock)
+
+    async def _sign_in(
+        self, way: Callable[[aiohttp.ClientSession, Say], Awaitable[Credential]], say: Say
+    ) -> Credential:
+        async with self._connect() as http:
+            credential = await way(http, say)
+            await usage_windows.tell_missing_plan(self._grok, credential, http, say)
+        return credential
+
+    async def _with_browser(self, http: aiohttp.ClientSession, say: Say, *, read: ReadLine | None = None) -> Credential:
+        ports = self._ports
+        discovery = Discovery(LABEL, self._issuer, http, clock=ports.clock, sleep=ports.sleep)
+        endpoints = await discovery.sign_in_endpoints()
+        browser = BrowserSignIn(
+            self._endpoint(http, endpoints.token),
+            partial(authorize_url, endpoints.authorization),
+            path=CALLBACK_PATH,
+            listed=PORTS,
+            ports=ports,
+            host="127.0.0.1",
+            caller=CALLERS.get(self._issuer, ""),
+        )
+        return await browser.run(partial(self._save_new, say), say=say, read=read)
+
+    async def _with_code(self, http: aiohttp.ClientSession, say: Say) -> Credential:
+        """The user confirms a code on any device."""
+        rules = DeviceRules(
+            wait_first=True,
+            limit_s=DEVICE_LIMIT_S,
+            longest_s=DEVICE_LONGEST_S,
+            page=f"{self._issuer}{DEVICE_PAGE_PATH}",
+            patient=False,
+        )
+        device = DeviceSignIn(
+            self._endpoint(http, f"{self._issuer}{DEVICE_TOKEN_PATH}"),
+            partial(_post, _client(http), f"{self._issuer}{DEVICE_PATH}", {"scope": SCOPE}),
+            rules,
+            self._ports,
+        )
+        return await self._save_new(say, await device.run(say=say))
+
+    def _endpoint(self, http: aiohttp.ClientSession, url: str) -> TokenEndpoint:
+        return TokenEndpoint(LABEL, partial(_post, _client(http), url), self._parse, self._ports.clock)
+
+    def _parse(self, body: Mapping[str, Any], old: Credential | None, now_ms: int) -> Credential:
+        self._scope = first_text(body, "scope")
+        return credential_from(self._issuer, body, old, now_ms)
+
+    async def _save_new(self, say: Say, credential: Credential) -> Credential:
         lines = ["Signed in"]
-        if self.scope and API_SCOPE not in self.scope.split():
+        if self._scope and API_SCOPE not in self._scope.split():
             lines.append(
                 f"But {API_SCOPE} was not granted, without which Grok refuses every request. Sign in again and allow "
                 "all that the page asks for; if it is missing then too, the account's plan does not include it."
             )
-        return await stored.save(credential_file(self.config_root), credential, *lines, say=self.say)
+        return await self._save(credential, *lines, say=say)
 
+    def _lines(self, credential: Credential, left_s: int) -> Iterable[str]:
+        yield f"Storage: {self._file.path}"
+        yield f"Signed in at {credential.extra['issuer']}"
+        yield f"Expires in {max(left_s, 0)}s" + ("" if left_s > 0 else " (renewed when it is needed)")
 
-async def login(
-    config_root: Path,
-    issuer: str,
-    *,
-    say: Say,
-    session: aiohttp.ClientSession,
-    opener: Opener | None = open_graphical,
-    ports: tuple[int, ...] = PORTS,
-    timeout_s: float = CALLBACK_TIMEOUT_S,
-    clock: Callable[[], float] = time.time,
-    random: Random = secrets.token_bytes,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    read: ReadLine | None = None,
-) -> Credential:
-    """Signs in with a browser on this machine and stores the credential. `opener=None` only prints the address. With
-    `read` the browser may be on any machine: the user pastes where it ended.
-
-    Raises ProxyError with a message for the terminal.
-    """
-    sign_in = _SignIn(config_root, issuer.rstrip("/"), say)
-    endpoints = await Discovery(LABEL, sign_in.issuer, session, clock=clock, sleep=sleep).sign_in_endpoints()
-    client = TokenClient(LABEL, session, timeout=TIMEOUT)
-    browser = BrowserSignIn(
-        TokenEndpoint(LABEL, partial(_post, client, endpoints.token), sign_in.parse, clock),
-        partial(authorize_url, endpoints.authorization),
-        path=CALLBACK_PATH,
-        ports=ports,
-        host="127.0.0.1",
-        caller=CALLERS.get(sign_in.issuer, ""),
-        opener=opener,
-        timeout_s=timeout_s,
-        random=random,
-    )
-    return await browser.run(sign_in.save, say=say, read=read)
-
-
-async def login_device(
-    config_root: Path,
-    issuer: str,
-    *,
-    say: Say,
-    session: aiohttp.ClientSession,
-    clock: Callable[[], float] = time.time,
-    monotonic: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> Credential:
-    """Signs in with a code that the user confirms on any device, and stores the credential. Raises as `login`."""
-    sign_in = _SignIn(config_root, issuer.rstrip("/"), say)
-    client = TokenClient(LABEL, session, timeout=TIMEOUT)
-    rules = DeviceRules(
-        wait_first=True,
-        limit_s=DEVICE_LIMIT_S,
-        longest_s=DEVICE_LONGEST_S,
-        page=f"{sign_in.issuer}{DEVICE_PAGE_PATH}",
-        patient=False,
-    )
-    device = DeviceSignIn(
-        TokenEndpoint(LABEL, partial(_post, client, f"{sign_in.issuer}{DEVICE_TOKEN_PATH}"), sign_in.parse, clock),
-        partial(_post, client, f"{sign_in.issuer}{DEVICE_PATH}", {"scope": SCOPE}),
-        rules,
-        monotonic,
-        sleep,
-    )
-    return await sign_in.save(await device.run(say=say))
-
-
-# What is stored
-
-
-def _describe(file: CredentialFile, credential: Credential, left_s: int) -> Iterator[str]:
-    yield f"Storage: {file.path}"
-    yield f"Signed in at {credential.extra['issuer']}"
-    yield f"Expires in {max(left_s, 0)}s" + ("" if left_s > 0 else " (renewed when it is needed)")
-
-
-def status(config_root: Path, issuer: str, *, say: Say, clock: Callable[[], float] = time.time) -> bool:
-    """The command `auth status p3`."""
-    unfit = partial(_unfit, issuer.rstrip("/"))
-    return stored.show(credential_file(config_root), _describe, say=say, clock=clock, unfit=unfit)
-
-
-async def logout(config_root: Path, *, say: Say) -> None:
-    """The command `auth logout p3`."""
-    await stored.delete(credential_file(config_root), say=say)
+    def _unfit(self, credential: Credential) -> str:
+        return _unfit(self._issuer, credential)

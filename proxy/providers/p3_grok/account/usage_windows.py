@@ -9,7 +9,10 @@ What the vendor's client reads of them, any member of which may be missing (amou
                 "used": {"val": 250}, "monthlyLimit": {"val": 2000}, "billingPeriodEnd": "…",
                 "onDemandUsed": {"val": 0}, "onDemandCap": {"val": 0}, "prepaidBalance": {"val": 777}}}
 
-The plan is that of `plan.py`.
+    GET settings -> {"subscription_tier_display": "SuperGrok", "allow_access": false, "gate_message": "…", …}
+
+A sign-in succeeds without a subscription, so the settings, which the vendor's client asks for at its start, are the
+first to say that there is none.
 """
 
 from __future__ import annotations
@@ -22,17 +25,18 @@ from typing import Any
 import aiohttp
 
 from proxy.auth.grant import first_text, number
-from proxy.auth.http import TokenResponse
-from proxy.auth.refresh import Credential, Credentials
+from proxy.auth.http import TIMEOUT, TokenClient, TokenResponse
+from proxy.auth.store import Credential, CredentialSource
 from proxy.auth.text import printable
-from proxy.core.allowances.moments import moment_of
-from proxy.core.allowances.rate_limits import WEEK_MINUTES
+from proxy.core.allowances.rate_limits import WEEK_MINUTES, moment_of
 from proxy.core.allowances.report import Allowance, AllowanceWindow
 from proxy.core.error_bodies import error_of_body
 from proxy.core.upstream_failures import failure_of
+from proxy.errors import UpstreamError
+from proxy.providers.accounts.account import Say
 from proxy.providers.accounts.usage_report import UsageReport, ask_usage
-from proxy.providers.p3_grok.account.plan import AccountService, no_access
 from proxy.providers.p3_grok.catalog import LABEL
+from proxy.providers.p3_grok.request import client_headers
 from proxy.providers.p3_grok.settings import GrokSettings
 
 SERVICE = "Grok"
@@ -45,7 +49,7 @@ _SPENT = (("Month", "used", "monthlyLimit", False), ("Pay as you go", "onDemandU
 
 
 async def ask(
-    credentials: Credentials, grok: GrokSettings, session: aiohttp.ClientSession, clock: Callable[[], float]
+    credentials: CredentialSource, grok: GrokSettings, session: aiohttp.ClientSession, clock: Callable[[], float]
 ) -> UsageReport:
     """Raises ProxyError with a message for the terminal."""
     return await ask_usage(LABEL, SERVICE, credentials, partial(_ask, session, grok), allowance_of, clock)
@@ -124,3 +128,54 @@ def _dollars(cents: float) -> str:
     '$12.34'
     """
     return f"${cents / 100:.2f}"
+
+
+#: For a question behind a sign-in that is done: nobody should wait long for it.
+QUICK = aiohttp.ClientTimeout(total=5.0)
+
+#: Of the settings, which are otherwise switches of the vendor's client.
+_PLAN = ("subscription_tier_display", "allow_access", "gate_message")
+
+
+class AccountService:
+    """Questions about an account to the API, asked with its credential."""
+
+    def __init__(
+        self,
+        grok: GrokSettings,
+        credential: Credential,
+        session: aiohttp.ClientSession,
+        *,
+        timeout: aiohttp.ClientTimeout = TIMEOUT,
+    ) -> None:
+        headers = {"authorization": f"Bearer {credential.access.reveal()}", **client_headers(grok.client_version)}
+        self._base = grok.base_url.rstrip("/").removesuffix("/responses")
+        self._client = TokenClient(LABEL, session, headers, timeout=timeout)
+
+    async def get(self, path: str) -> TokenResponse:
+        """Raises UpstreamError."""
+        return await self._client.get(f"{self._base}/{path}")
+
+    async def plan(self) -> dict[str, Any]:
+        """The three settings, as far as the service tells them; {} when it cannot be asked."""
+        try:
+            answer = await self.get("settings")
+        except UpstreamError:
+            return {}
+        return {name: answer.data[name] for name in _PLAN if answer.ok and name in answer.data}
+
+
+async def tell_missing_plan(
+    grok: GrokSettings, credential: Credential, session: aiohttp.ClientSession, say: Say
+) -> None:
+    """Says after a sign-in that the account is not served, where the service tells that in time."""
+    why = no_access(await AccountService(grok, credential, session, timeout=QUICK).plan())
+    if why:
+        say(f"But Grok does not serve this account: {why}")
+
+
+def no_access(plan: Mapping[str, Any]) -> str:
+    """Why the account may not use the service, "" when nothing says so."""
+    if plan.get("allow_access") is not False:
+        return ""
+    return printable(first_text(plan, "gate_message")) or "the service gives no reason"

@@ -9,8 +9,7 @@ import aiohttp
 
 from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.text import printable
-from proxy.core.allowances.moments import moment_of
-from proxy.core.allowances.rate_limits import WEEK_MINUTES
+from proxy.core.allowances.rate_limits import WEEK_MINUTES, moment_of
 from proxy.core.allowances.report import FULL, Allowance, AllowanceWindow
 from proxy.core.error_bodies import masked
 from proxy.core.secret import Secret

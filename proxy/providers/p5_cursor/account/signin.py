@@ -5,12 +5,10 @@ There is no callback and no device code. What is stored has no time: the access 
 
 from __future__ import annotations
 
-import asyncio
-import secrets
-import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -18,24 +16,82 @@ from urllib.parse import urlencode
 import aiohttp
 
 from proxy.auth import jwt
-from proxy.auth.browser import Opener, open_graphical, open_in_background
+from proxy.auth.browser import open_in_background
+from proxy.auth.device import MAX_FAILURES
 from proxy.auth.grant import first_text
 from proxy.auth.http import TokenClient, TokenResponse
-from proxy.auth.pkce import RANDOM_BYTES, Random, base64url, challenge_of
-from proxy.auth.refresh import Credentials, Renewal, is_refused, sign_in_hint
+from proxy.auth.pkce import RANDOM_BYTES, base64url, challenge_of
+from proxy.auth.refresh import Credentials, Lent, Renewal, is_refused, sign_in_hint
 from proxy.auth.static_token import StaticToken
-from proxy.auth.store import Credential, CredentialFile, Fields
+from proxy.auth.store import Credential, CredentialFile, CredentialSource, Fields
 from proxy.auth.text import one_line
 from proxy.core.identity import fits_header
 from proxy.core.secret import Secret
-from proxy.errors import SignInError
-from proxy.observe.lifecycle import Happened, Log, unheard
-from proxy.providers.accounts import stored
-from proxy.providers.contract import Say
-from proxy.providers.p5_cursor.account.poll import tokens_of_page
+from proxy.errors import PROGRAM, ProxyError, RequestError, SignInError, UpstreamError
+from proxy.providers.accounts.account import AccountContext, Say
+from proxy.providers.accounts.stored import StoredAccount, expiry
+from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.p5_cursor.catalog import LABEL
 from proxy.providers.p5_cursor.settings import CursorSettings
-from proxy.providers.upstream.adapter import CredentialSource
+
+#: As the vendor's client does it: about 24 minutes in all.
+ATTEMPTS = 150
+FIRST_DELAY_MS, GROWTH, LONGEST_DELAY_MS = 1000.0, 1.2, 10_000.0
+
+#: The page was not confirmed yet.
+PENDING = 404
+
+#: These do not pass.
+FINAL = {400, 401, 403, 410}
+
+
+def delay_s(attempt: int) -> float:
+    """How long after this attempt, counted from 0, the next one comes.
+
+    >>> delay_s(0), delay_s(1), delay_s(20)
+    (1.0, 1.2, 10.0)
+    """
+    return min(FIRST_DELAY_MS * GROWTH**attempt, LONGEST_DELAY_MS) / 1000
+
+
+async def tokens_of_page(
+    ask: Callable[[], Awaitable[TokenResponse]], *, hide: Secret, sleep: Callable[[float], Awaitable[None]]
+) -> TokenResponse:
+    """The answer with status 200. `hide` does not show in errors.
+
+    Raises SignInError, and UpstreamError when the service is not reached; both after MAX_FAILURES in a row if they may
+    pass.
+    """
+    failures = 0
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            await sleep(delay_s(attempt - 1))
+        outcome = await _asked(ask, hide)
+        if isinstance(outcome, TokenResponse):
+            return outcome
+        failures = 0 if outcome is None else failures + 1
+        if outcome is not None and (failures >= MAX_FAILURES or outcome.final):
+            raise outcome
+    raise SignInError("The page was not confirmed in time; start the sign-in again.", provider=LABEL)
+
+
+async def _asked(ask: Callable[[], Awaitable[TokenResponse]], hide: Secret) -> TokenResponse | ProxyError | None:
+    """The answer with the tokens, a failure (`final`: it does not pass), or None: not yet."""
+    try:
+        answer = await ask()
+    except UpstreamError as error:
+        return error.replaced(final=error.kind != "unavailable")
+    if answer.status == PENDING:
+        return None
+    if answer.status != 200:
+        message = f"The sign-in service refused the sign-in: {answer.reason(hide)}."
+        return SignInError(message, provider=LABEL, final=answer.status in FINAL)
+    if not answer.data:
+        return SignInError(
+            "The sign-in failed: the answer is no JSON object, or an empty one.", provider=LABEL, final=True
+        )
+    return answer
+
 
 #: Members of the file. Further ones, such as an API key of the user's, are kept.
 FIELDS = Fields(access=("accessToken",), refresh=("refreshToken",), expires_ms=(), account_id=(), needs_refresh=False)
@@ -56,7 +112,8 @@ REFUSED_FOR_S = 300.0
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, connect=10.0)
 
 #: The places of a token that the user has set.
-VARIABLES = "PROXY_P5_AUTH_TOKEN (or CURSOR_AUTH_TOKEN)"
+TOKEN_VARIABLE = "PROXY_P5_AUTH_TOKEN"  # noqa: S105  a name
+VARIABLES = f"{TOKEN_VARIABLE} (or CURSOR_AUTH_TOKEN)"
 
 
 def credential_file(config_root: Path) -> CredentialFile:
@@ -90,21 +147,11 @@ def _bearers(credential: Credential) -> Iterator[tuple[str, Secret]]:
         yield EXCHANGE_PATH, Secret(api_key.strip())
 
 
-def cursor_credentials(
-    config_root: Path,
-    settings: CursorSettings,
-    session: aiohttp.ClientSession,
-    clock: Callable[[], float] = time.time,
-    log: Log | None = None,
-    *,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    happened: Happened = unheard,
-) -> CredentialSource:
-    """P5's credentials: the token that the user has set, else those below a config root. `clock` gives epoch seconds;
-    the caller closes the result."""
+def cursor_credentials(lent: Lent, settings: CursorSettings, session: aiohttp.ClientSession) -> CredentialSource:
+    """P5's credentials: the token that the user has set, else the stored ones. The caller closes the result."""
     token = settings.auth_token
     if token is not None:
-        return StaticToken(LABEL, token, VARIABLES, end_ms=MARGIN_MS, clock=clock)
+        return StaticToken(LABEL, token, VARIABLES, end_ms=MARGIN_MS, clock=lent.clock)
 
     async def send(credential: Credential) -> TokenResponse:
         """Of the API key an answer may say anything, so nothing but the status of a failure is kept."""
@@ -129,7 +176,7 @@ def cursor_credentials(
         ends=True,
         renewable=lambda credential: any(_bearers(credential)),
     )
-    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log, happened=happened)
+    return Credentials(credential_file(lent.config_root), renewal, lent)
 
 
 # Sign-in
@@ -141,74 +188,86 @@ def page_url(website_url: str, challenge: str, sign_in_id: str) -> str:
     return f"{website_url}{PAGE_PATH}?{urlencode(query)}"
 
 
-async def login(
-    config_root: Path,
-    settings: CursorSettings,
-    *,
-    say: Say,
-    session: aiohttp.ClientSession,
-    opener: Opener | None = open_graphical,
-    clock: Callable[[], float] = time.time,
-    random: Random = secrets.token_bytes,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> Credential:
-    """Signs in with a browser, here or elsewhere, and stores the credential. `opener=None` only prints the address.
+class CursorAccount(StoredAccount):
+    """Sign-in with a browser, on this machine or another."""
 
-    Raises ProxyError with a message for the terminal.
-    """
-    verifier = base64url(random(RANDOM_BYTES))
-    sign_in_id = str(uuid.UUID(bytes=random(16), version=4))
-    page = page_url(settings.website_url, challenge_of(verifier), sign_in_id)
-    say("Open this address in a browser, on this machine or any other, to sign in:")
-    say(page)
-    if opener is not None:
-        open_in_background(page, opener)
-    client = TokenClient(LABEL, session, {"Content-Type": "application/json"}, timeout=TIMEOUT)
-    question = f"{settings.base_url}{POLL_PATH}?{urlencode({'uuid': sign_in_id, 'verifier': verifier})}"
-    answer = await tokens_of_page(lambda: client.get_from_issuer(question), hide=Secret(verifier), sleep=sleep)
-    try:
-        credential = credential_from(answer.data, None, int(clock() * 1000))
-    except ValueError as error:
-        raise SignInError(f"The sign-in failed: {error}.", provider=LABEL) from error
-    return await stored.save(credential_file(config_root), credential, "Signed in", say=say)
+    def __init__(self, context: AccountContext) -> None:
+        self._settings = context.config.section(CursorSettings)
+        super().__init__(context, credential_file(context.config_root), self._settings.base_url)
+        self._place = context.source(TOKEN_VARIABLE) or TOKEN_VARIABLE
+
+    async def login(self, *, device: bool, say: Say) -> Credential:
+        if device:
+            raise SignInError(
+                f"{LABEL} has no sign-in with a code (--device is unsupported): `{PROGRAM} auth login {LABEL}` prints"
+                " an address that can be opened on any device",
+                provider=LABEL,
+            )
+        async with self._connect() as http:
+            credential = await self._with_page(http, say)
+        self._tell_of_token(say)
+        return credential
+
+    async def _with_page(self, http: aiohttp.ClientSession, say: Say) -> Credential:
+        settings, ports = self._settings, self._ports
+        verifier = base64url(ports.random(RANDOM_BYTES))
+        sign_in_id = str(uuid.UUID(bytes=ports.random(16), version=4))
+        page = page_url(settings.website_url, challenge_of(verifier), sign_in_id)
+        say("Open this address in a browser, on this machine or any other, to sign in:")
+        say(page)
+        if ports.opener is not None:
+            open_in_background(page, ports.opener)
+        client = TokenClient(LABEL, http, {"Content-Type": "application/json"}, timeout=TIMEOUT)
+        question = f"{settings.base_url}{POLL_PATH}?{urlencode({'uuid': sign_in_id, 'verifier': verifier})}"
+        ask = partial(client.get_from_issuer, question)
+        answer = await tokens_of_page(ask, hide=Secret(verifier), sleep=ports.sleep)
+        try:
+            credential = credential_from(answer.data, None, int(ports.clock() * 1000))
+        except ValueError as error:
+            raise SignInError(f"The sign-in failed: {error}.", provider=LABEL) from error
+        return await self._save(credential, "Signed in", say=say)
+
+    def status(self, *, say: Say) -> bool:
+        token = self._settings.auth_token
+        if token is None:
+            return super().status(say=say)
+        ends_ms = jwt.expires_ms(token.reveal())
+        credential = Credential(token, Secret(""), ends_ms)
+        left_s = (ends_ms - int(self._ports.clock() * 1000)) // 1000
+        for line in _described(f"environment ({self._place})", credential, left_s):
+            say(line)
+        if self._file.path.exists():
+            say(f"The sign-in in {self._file.path} is not used while {self._place} is set")
+        return True
+
+    def _lines(self, credential: Credential, left_s: int) -> Iterable[str]:
+        yield from _described(str(self._file.path), credential, left_s)
+        if left_s * 1000 <= MARGIN_MS:
+            renewable = any(_bearers(credential))
+            yield "It is renewed when it is needed" if renewable else f"To sign in again, {sign_in_hint(LABEL)}"
+
+    async def logout(self, *, say: Say) -> None:
+        await super().logout(say=say)
+        self._tell_of_token(say)
+
+    def _tell_of_token(self, say: Say) -> None:
+        """A token that the user has set is theirs: it goes first, and no command changes it."""
+        if self._settings.auth_token is not None:
+            say(f"{self._place} is set and goes on being used in place of a stored sign-in: unset it to stop that")
+
+    async def usage(self) -> UsageReport:
+        raise RequestError(
+            f"{LABEL} has no usage report: none is known that a program could ask for. "
+            f"{self._settings.website_url} shows it to whoever is signed in there.",
+            provider=LABEL,
+        )
 
 
-# What is stored
-
-
-def _describe(place: str, credential: Credential, left_s: int) -> Iterator[str]:
+def _described(place: str, credential: Credential, left_s: int) -> Iterator[str]:
     claims = jwt.claims(credential.access.reveal())
     yield f"Storage: {place}"
     for title, name in (("User", "sub"), ("Email", "email")):
         value = claims.get(name)
         if isinstance(value, str) and value.strip():
             yield f"{title}: {one_line(value)}"
-    yield stored.expiry(credential, left_s)
-
-
-def _describe_stored(file: CredentialFile, credential: Credential, left_s: int) -> Iterator[str]:
-    yield from _describe(str(file.path), credential, left_s)
-    if left_s * 1000 <= MARGIN_MS:
-        renewable = any(_bearers(credential))
-        yield "It is renewed when it is needed" if renewable else f"To sign in again, {sign_in_hint(LABEL)}"
-
-
-def status(
-    config_root: Path, settings: CursorSettings, place: str, *, say: Say, clock: Callable[[], float] = time.time
-) -> bool:
-    """The command `auth status p5`. `place` is where a token that the user has set comes from."""
-    file, token = credential_file(config_root), settings.auth_token
-    if token is None:
-        return stored.show(file, _describe_stored, say=say, clock=clock)
-    ends_ms = jwt.expires_ms(token.reveal())
-    credential = Credential(token, Secret(""), ends_ms)
-    for line in _describe(f"environment ({place})", credential, (ends_ms - int(clock() * 1000)) // 1000):
-        say(line)
-    if file.path.exists():
-        say(f"The sign-in in {file.path} is not used while {place} is set")
-    return True
-
-
-async def logout(config_root: Path, *, say: Say) -> None:
-    """The command `auth logout p5`."""
-    await stored.delete(credential_file(config_root), say=say)
+    yield expiry(credential, left_s)

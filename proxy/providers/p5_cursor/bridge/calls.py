@@ -1,4 +1,9 @@
-"""A request of the service to run something, and the call of the client's tool that it becomes. Pure."""
+"""A request of the service to run something, and the call of the client's tool that it becomes. Pure.
+
+What Claude Code asks beside its conversation has the session, the history and the tools of that, but wants words and
+nothing else, while the conversation itself may be answered or have a tool at work. So it has a run of its own, without
+tools.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from proxy.core.content import messages_of, texts_of
 
 #: arm of an exec -> the client's tool that runs it
 TOOL_OF_KIND = {
@@ -212,3 +219,26 @@ def _name_in(declared: Mapping[str, Any], name: str) -> str | None:
         return name
     other = next((other for other in _OTHER_NAMES.get(name, ()) if other in declared), None)
     return name if other is None and name in _NEEDED else other
+
+
+#: How it begins: a side question (`/btw`), the proposal of a next prompt, what an agent is doing, a recap. As versions
+#: 2.1.197 and 2.1.330 write it.
+_BEGINNINGS = (
+    "<system-reminder>This is a side question from the user.",
+    "[SUGGESTION MODE:",
+    "Describe your most recent action in 3-5 words",
+    "The user stepped away and is coming back. Recap",
+)
+
+
+def is_an_aside(request: Mapping[str, Any]) -> bool:
+    """Whether the last message of the user is of that kind.
+
+    >>> is_an_aside({"messages": [{"role": "user", "content": "[SUGGESTION MODE: Suggest what the user might …]"}]})
+    True
+    """
+    for message in reversed(messages_of(request)):
+        if message.get("role") != "system":
+            texts = texts_of(message.get("content")) if message.get("role") == "user" else ()
+            return any(text.lstrip().startswith(_BEGINNINGS) for text in texts)
+    return False

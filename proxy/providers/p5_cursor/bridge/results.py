@@ -1,18 +1,135 @@
-"""What a client's tool returned, as the results that its exec waits for. Pure."""
+"""What a client's tool returned, as the results that its exec waits for. Pure.
+
+Claude Code does not repeat a file that it has read before: it says that the file is unchanged. The service asked for
+the content, so these words would be taken for it, and written back; the content of the earlier result goes instead.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.content import blocks_of, messages_of, texts_of
+from proxy.core.sse import dump_json
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest, range_of
 from proxy.providers.p5_cursor.bridge.numbered_lines import file_text, is_reminder
-from proxy.providers.p5_cursor.bridge.result_text import result_text, with_note
-from proxy.providers.p5_cursor.bridge.unchanged_files import UNCHANGED_WORDS, earlier_content, is_unchanged
 from proxy.providers.p5_cursor.run.replies import Message, command_of, guarded, streamed
+
+_UNCHANGED = re.compile(
+    r"[^\n]{0,40}\bfile (?:is )?unchanged since (?:your |the )?last read\b|"
+    r"<system-reminder>\s*+This file is already in your context",
+    re.IGNORECASE,
+)
+#: A path, the first line and the number of lines, None for as many as there are.
+_Range = tuple[str, int, int | None]
+
+#: The client says no more than this.
+MAX_WORDS = 500
+
+UNCHANGED_WORDS = (
+    "The client did not send the content, as it has not changed since an earlier read that is no longer at hand. Read"
+    " it with the shell tool (cat) or in another range of lines."
+)
+
+
+def is_unchanged(text: str) -> bool:
+    """
+    >>> is_unchanged("File unchanged since last read. The content from the earlier Read tool_result is still current.")
+    True
+    """
+    return len(text) <= MAX_WORDS and _UNCHANGED.match(text) is not None
+
+
+def earlier_content(request: Mapping[str, Any], tool_use_id: str) -> Any:
+    """The content of the newest earlier result for the same range of the same file; None when there is none that holds
+    the file. One pass over the history."""
+    asked: dict[str, _Range] = {}
+    results: list[tuple[_Range, Mapping[str, Any]]] = []
+    for block in _blocks(request):
+        if block.get("type") == "tool_use" and block.get("name") == "Read":
+            wanted = _range(block.get("input"))
+            if block.get("id") == tool_use_id:
+                return _newest(results, wanted)
+            if wanted is not None:
+                asked[str(block.get("id"))] = wanted
+        elif block.get("type") == "tool_result" and str(block.get("tool_use_id")) in asked:
+            results.append((asked[str(block["tool_use_id"])], block))
+        elif results and block.get("type") == "text":
+            wanted, found = results[-1]
+            results[-1] = wanted, with_note(found, [{"content": [block]}])
+    return None
+
+
+def _newest(results: list[tuple[_Range, Mapping[str, Any]]], wanted: _Range | None) -> Any:
+    return next(
+        (
+            block.get("content")
+            for asked, block in reversed(results)
+            if asked == wanted and not block.get("is_error") and _holds_file(block, asked)
+        ),
+        None,
+    )
+
+
+def _blocks(request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for message in messages_of(request):
+        yield from (block for block in blocks_of(message.get("content")) if isinstance(block, Mapping))
+
+
+def _range(asked: Any) -> _Range | None:
+    given = asked if isinstance(asked, Mapping) else {}
+    path, offset, limit = (given.get(name) for name in ("file_path", "offset", "limit"))
+    if not isinstance(path, str):
+        return None
+    return path, offset if isinstance(offset, int) else 1, limit if isinstance(limit, int) else None
+
+
+def _holds_file(block: Mapping[str, Any], wanted: _Range) -> bool:
+    """What has no line numbers may be a note in place of an old result."""
+    text = result_text(block)
+    return file_text(text, wanted[1], wanted[2]).content != text
+
+
+#: Newer versions of Claude Code say beside the result of a Read that it is not the whole file: in a reminder, or in the
+#: next message of the role system.
+_PARTIAL = re.compile(r"^(?:<system-reminder>)?\[Truncated: PARTIAL view[^\n]*", re.MULTILINE)
+
+
+def result_text(block: Mapping[str, Any]) -> str:
+    """The text of a `tool_result` block.
+
+    >>> result_text({"content": [{"type": "text", "text": "a"}, {"type": "image", "source": {}}]})
+    'a\\n[image result omitted]'
+    """
+    return "\n".join(_texts(block.get("content")))
+
+
+def _texts(content: Any) -> Iterator[str]:
+    for part in content if isinstance(content, list) else [] if content is None else [content]:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if isinstance(part, str):
+            yield part
+        elif kind == "image":
+            yield "[image result omitted]"
+        elif kind in ("text", "thinking") and isinstance(part.get(kind), str):
+            yield part[kind]
+        else:
+            yield dump_json(part)
+
+
+def with_note(block: Mapping[str, Any], messages: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The block with the client's note that it is not the whole file, when there is one in the messages, its own and
+    those behind it. The note is put where older versions have it, into the result."""
+    for message in messages:
+        for text in texts_of(message.get("content")) if message.get("role") != "assistant" else ():
+            if (note := _PARTIAL.search(text)) is not None:
+                words = note[0].removeprefix("<system-reminder>").removesuffix("</system-reminder>")
+                part = {"type": "text", "text": f"\n<system-reminder>{words}</system-reminder>"}
+                return {**block, "content": [*blocks_of(block.get("content")), part]}
+    return block
+
 
 MAX_INT32 = 2**31 - 1
 

@@ -1,10 +1,12 @@
-"""The message that opens a run."""
+"""The message that opens a run, and what it says of the place that the run works in. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from proxy.core.content import messages_of, system_text
 from proxy.providers.p5_cursor.catalog import AUTOMATIC
 from proxy.providers.p5_cursor.models import Selection
 
@@ -38,3 +40,65 @@ def run_request(
             "client_supports_inline_images": True,
         }
     }
+
+
+#: Claude Code writes one of these into its system prompt, in some versions as an item of a list.
+_DIRECTORY = re.compile(r"^[ \t]*+(?:[-*•][ \t]++)?+(?:Primary w|W)orking directory:[ \t]*+([^\n]++)", re.MULTILINE)
+#: A path is absolute by these beginnings, on any system.
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
+#: The longest path that systems know.
+MAX_PATH = 4096
+
+#: They tell newer versions of the service that there is nothing more to wait for.
+_COMPLETE = (
+    "git_repo_info_complete",
+    "mcp_info_complete",
+    "rules_info_complete",
+    "env_info_complete",
+    "repository_info_complete",
+    "custom_subagents_info_complete",
+    "agent_skills_info_complete",
+    "mcp_file_system_info_complete",
+    "git_status_info_complete",
+)
+
+
+def workspace_of(request: Mapping[str, Any], fallback: str) -> str:
+    """The directory that the client works in, as its system prompt states it, else `fallback`.
+
+    >>> workspace_of({"system": "Intro\\n - Primary working directory: /home/me/x\\n"}, "/w")
+    '/home/me/x'
+    """
+    for text in _system_texts(request):
+        for found in _DIRECTORY.finditer(text):
+            path = found[1].strip().strip("`\"'")
+            if len(path) <= MAX_PATH and _ABSOLUTE.match(path):
+                return path
+    return fallback
+
+
+def _system_texts(request: Mapping[str, Any]) -> Iterator[str]:
+    """The system prompt, then the messages of the role system, of which the last is the newest: newer versions of
+    Claude Code say there what the place is."""
+    yield system_text(request.get("system"), "\n")
+    for message in reversed(messages_of(request)):
+        if message.get("role") == "system":
+            yield system_text(message.get("content"), "\n")
+
+
+def request_context(workspace: str, *, os_version: str, shell: str) -> dict[str, Any]:
+    """A `RequestContext`.
+
+    workspace   an absolute path; "" for none
+    os_version  platform and architecture such as "linux x86_64"
+    shell       the path of a shell; "" for none
+    """
+    place = {
+        "workspace_paths": [workspace],
+        "project_folder": workspace,
+        "process_working_directory": workspace,
+    }
+    env = {"os_version": os_version, **({"shell": shell} if shell else {}), **(place if workspace else {})}
+    # searching and fetching the web happens at the service
+    offered = {"web_search_enabled": True, "web_fetch_enabled": True}
+    return {"env": env, **offered, **dict.fromkeys(_COMPLETE, True)}

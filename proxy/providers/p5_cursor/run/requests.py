@@ -1,14 +1,113 @@
 """Answers to what the service asks of a run, as far as no tool of the client is needed: it waits for each of them for
-ever."""
+ever. Blobs are what it stores with us while a run lasts, and reads back. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from proxy.core.content import texts_of
+from proxy.core.sse import load_json
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.run.blobs import Blobs
-from proxy.providers.p5_cursor.run.replies import Message, context_answer, denial, exec_heartbeat, plan_of, query_answer
+from proxy.providers.p5_cursor.run.replies import (
+    Message,
+    context_answer,
+    denial,
+    exec_heartbeat,
+    numbered,
+    plan_of,
+    query_answer,
+)
+
+MAX_BLOB_BYTES = 32 * 1024 * 1024
+MAX_RUN_BYTES = 64 * 1024 * 1024
+MAX_BLOBS = 4096
+
+#: Ids are SHA-256 digests, or content that the service wants confirmed.
+DIGEST_BYTES = 32
+
+#: What is looked at for an answer that came as a blob: no answer is longer, and a run stores more than answers.
+MAX_PARKED_BYTES = 1024 * 1024
+MAX_PARKED = 64
+
+
+class Blobs:
+    """The blobs of one run.
+
+    missed  whether one was asked for that only the service could have: it may then end with an internal error
+    """
+
+    def __init__(self) -> None:
+        self.missed = False
+        self._blobs: dict[bytes, bytes] = {}
+        self._size = 0
+
+    def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """The client message for a `kv_server_message`.
+
+        >>> Blobs().answer({"id": 4, "get_blob_args": {"blob_id": b"x" * 32}})
+        {'kv_client_message': {'id': 4, 'get_blob_result': {}}}
+        """
+        result: dict[str, Any] = {}
+        if (stored := message.get("set_blob_args")) is not None:
+            result = {"set_blob_result": self._set(stored.get("blob_id", b""), stored.get("blob_data", b""))}
+        elif (asked := message.get("get_blob_args")) is not None:
+            result = {"get_blob_result": self._get(asked.get("blob_id", b""))}
+        return {"kv_client_message": numbered(message.get("id") or 0, result)}
+
+    def _set(self, blob_id: bytes, data: bytes) -> dict[str, Any]:
+        before = self._blobs.get(blob_id)
+        size = self._size + len(data) - len(before or b"")
+        if len(data) > MAX_BLOB_BYTES or size > MAX_RUN_BYTES or (before is None and len(self._blobs) >= MAX_BLOBS):
+            return {"error": {"message": "This client stores no more: the blob or the run is too large."}}
+        self._blobs[blob_id] = data
+        self._size = size
+        return {}
+
+    def _get(self, blob_id: bytes) -> dict[str, bytes]:
+        """An id that is no digest is content itself, which the service wants to hear again."""
+        data = self._blobs.get(blob_id)
+        if data is None and len(blob_id) == DIGEST_BYTES:
+            self.missed = True
+            return {}
+        return {"blob_data": blob_id if data is None else data}
+
+    def parked_text(self) -> str:
+        """The answer that came only as blobs, in the order in which they were stored; "" when there is none."""
+        texts: list[str] = []
+        for text in self._answers():
+            if texts and text.startswith(texts[-1]):  # a later state of the same answer
+                texts.pop()
+            if text and not (texts and texts[-1].startswith(text)):
+                texts.append(text)
+        return "\n\n".join(texts)
+
+    def _answers(self) -> Iterator[str]:
+        """The texts of the last blobs that look like a message of the assistant."""
+        likely = [data for data in self._blobs.values() if _may_be_answer(data)]
+        left = MAX_PARKED_BYTES
+        kept = []
+        for data in reversed(likely[-MAX_PARKED:]):
+            left -= len(data)
+            if left < 0:
+                break
+            kept.append(data)
+        return map(_answer_text, reversed(kept))
+
+
+def _may_be_answer(data: bytes) -> bool:
+    return len(data) <= MAX_PARKED_BYTES and data[:1] == b"{" and b'"assistant"' in data
+
+
+def _answer_text(data: bytes) -> str:
+    """The text of `{"role": "assistant", "content": "…" or [{"type": "text", "text": "…"}]}`; "" for all else."""
+    try:
+        message = load_json(data.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(message, dict) or message.get("role") != "assistant":
+        return ""
+    return "".join(texts_of(message.get("content")))
 
 
 class ServiceRequests:

@@ -24,15 +24,12 @@ from proxy.providers.p5_cursor.bridge.calls import ExecRequest, tool_of
 from proxy.providers.p5_cursor.bridge.results import result_messages
 from proxy.providers.p5_cursor.catalog import LABEL
 from proxy.providers.p5_cursor.failures import PROFILE, end_error
-from proxy.providers.p5_cursor.run.appends import Appends
 from proxy.providers.p5_cursor.run.calls import OpenCall, OpenCalls
-from proxy.providers.p5_cursor.run.channels import Channels
+from proxy.providers.p5_cursor.run.channels import Appends, Channels, EnvelopeStream, cut_off, unreadable
 from proxy.providers.p5_cursor.run.events import Event, RunOutput, WaitingEvents, as_events
 from proxy.providers.p5_cursor.run.replies import CANCEL, HEARTBEAT, Message, exec_heartbeat
 from proxy.providers.p5_cursor.run.requests import ServiceRequests
-from proxy.providers.p5_cursor.run.stream import EnvelopeStream, cut_off, unreadable
-from proxy.providers.p5_cursor.run.timers import RunTimers
-from proxy.providers.p5_cursor.run.watch import RunWatch, Verdict
+from proxy.providers.p5_cursor.run.watch import RunTimers, RunWatch, Verdict
 from proxy.providers.p5_cursor.wire.envelopes import Envelope
 from proxy.providers.p5_cursor.wire.protobuf import WireError, encode, members
 

@@ -1,23 +1,150 @@
 """Messages of the agent service between bytes and dicts: `encode`, `decode` and `members`.
 
-A message is a dict with the names of `tables/`; a member of a oneof is a member like the others. Bytes and messages
-that nobody looks into are `bytes`, enums numbers, `Value` and `Struct` the JSON that they carry. What is absent is
-absent.
+A message is a dict with the names of its table; a member of a oneof is a member like the others. Bytes and messages
+that nothing looks into are `bytes`, enums numbers, `Value` and `Struct` the JSON that they carry. What is absent is
+absent. Messages are written in one form: ascending numbers, defaults left out where they mean absence, numbers packed.
 All three raise WireError, and KeyError for a message that no table has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from proxy.providers.p5_cursor.wire import reading, writing
-from proxy.providers.p5_cursor.wire.json_values import READ, WRITTEN
+from proxy.providers.p5_cursor.wire import reading
 from proxy.providers.p5_cursor.wire.reading import Reader
-from proxy.providers.p5_cursor.wire.scalars import WireError
-from proxy.providers.p5_cursor.wire.schema import AGENT, Schema
-from proxy.providers.p5_cursor.wire.writing import Writer
+from proxy.providers.p5_cursor.wire.scalars import LENGTH, MAX_DEPTH, READ, SCALARS, WRITTEN, Scalar, WireError, varint
+from proxy.providers.p5_cursor.wire.schema import AGENT, Field, Schema
+
+
+class Writer:
+    """One payload, in pieces that are joined once."""
+
+    __slots__ = ("pieces", "rows")
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.pieces: list[bytes] = []
+
+    def message(self, message: str, value: Any, depth: int) -> int:
+        """Write the fields of a message; their size."""
+        if depth > MAX_DEPTH:
+            raise WireError(f"messages in one another deeper than {MAX_DEPTH}")
+        if not isinstance(value, Mapping):
+            raise WireError(f"{message} is not an object")
+        rows = self.rows(message)
+        if unknown := value.keys() - rows.keys():
+            raise WireError(f"{message} has no {', '.join(sorted(map(str, unknown)))}")
+        present = sorted((rows[name] for name in value), key=lambda row: row.number)
+        if sum(row.oneof for row in present) > 1:
+            raise WireError(f"{message} holds one of {', '.join(row.name for row in present if row.oneof)}")
+        size = 0
+        for row in present:
+            try:
+                size += row.write(self, value[row.name], depth)
+            except WireError as error:
+                raise WireError(f"{message}.{row.name}: {error}") from None
+        return size
+
+    def put(self, piece: bytes) -> int:
+        self.pieces.append(piece)
+        return len(piece)
+
+    def framed(self, key: bytes, message: str, value: Any, depth: int) -> int:
+        """A message behind its key and size."""
+        place = len(self.pieces)
+        self.pieces.append(b"")
+        size = self.message(message, value, depth)
+        head = key + varint(size)
+        self.pieces[place] = head
+        return len(head) + size
+
+
+Rows = Callable[[str], "dict[str, OutRow]"]
+_Write = Callable[[Writer, Any, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class OutRow:
+    """How one field is written."""
+
+    number: int
+    name: str
+    oneof: bool
+    write: _Write
+
+
+def out_rows_of(schema: Schema, message: str) -> dict[str, OutRow]:
+    """name -> how it is written, for all fields of a message."""
+    return {
+        field.name: OutRow(field.number, field.name, field.oneof, _write(field)) for field in schema.fields(message)
+    }
+
+
+def _write(field: Field) -> _Write:
+    key = varint(field.number << 3 | (LENGTH if field.repeated or not field.is_scalar else SCALARS[field.type].wire))
+    if field.is_map:
+        return _entries(key, field.type)
+    if not field.is_scalar:
+        return _each(_message(key, field.type)) if field.repeated else _message(key, field.type)
+    scalar = SCALARS[field.type]
+    if field.repeated:
+        return _each(_scalar(key, scalar)) if scalar.wire == LENGTH else _packed(key, scalar)
+    return _scalar(key, scalar) if field.explicit else _unless_default(_scalar(key, scalar), scalar.default)
+
+
+def _scalar(key: bytes, scalar: Scalar) -> _Write:
+    def write(writer: Writer, value: Any, _depth: int) -> int:
+        content = scalar.write(value)
+        head = key + varint(len(content)) if scalar.wire == LENGTH else key
+        return writer.put(head) + writer.put(content)
+
+    return write
+
+
+def _unless_default(write: _Write, default: Any) -> _Write:
+    return lambda writer, value, depth: 0 if value == default else write(writer, value, depth)
+
+
+def _message(key: bytes, message: str) -> _Write:
+    prepared: Callable[[Any], Any] = WRITTEN.get(message, _as_it_is)
+    return lambda writer, value, depth: writer.framed(key, message, prepared(value), depth + 1)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _each(write: _Write) -> _Write:
+    return lambda writer, values, depth: sum(write(writer, value, depth) for value in _list(values))
+
+
+def _packed(key: bytes, scalar: Scalar) -> _Write:
+    def write(writer: Writer, values: Any, _depth: int) -> int:
+        content = b"".join(map(scalar.write, _list(values)))
+        return writer.put(key + varint(len(content)) + content) if content else 0
+
+    return write
+
+
+def _entries(key: bytes, kind: str) -> _Write:
+    entry = _message(key, kind)
+
+    def write(writer: Writer, values: Any, depth: int) -> int:
+        if not isinstance(values, Mapping):
+            raise WireError("not an object")
+        return sum(entry(writer, {"key": name, "value": value}, depth) for name, value in values.items())
+
+    return write
+
+
+def _list(values: Any) -> Sequence[Any]:
+    if not isinstance(values, list | tuple):
+        raise WireError("not a list")
+    return values
+
 
 __all__ = ["Codec", "WireError", "decode", "encode", "members"]
 
@@ -27,7 +154,7 @@ class Codec:
 
     def __init__(self, schema: Schema) -> None:
         self._read_rows = cache(partial(reading.rows_of, schema))
-        self._write_rows = cache(partial(writing.rows_of, schema))
+        self._write_rows = cache(partial(out_rows_of, schema))
 
     def encode(self, message: str, value: Mapping[str, Any]) -> bytes:
         """In ascending order of numbers, so that equal values are equal bytes. A member that the message lacks, two of

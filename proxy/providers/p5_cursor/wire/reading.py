@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.providers.p5_cursor.wire.json_values import READ
 from proxy.providers.p5_cursor.wire.scalars import (
     LENGTH,
     MAX_DEPTH,
+    READ,
     SCALARS,
     VARINT,
     Scalar,

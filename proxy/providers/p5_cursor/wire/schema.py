@@ -1,4 +1,4 @@
-"""The messages of the agent service as data: what `tables/` says, one row a message.
+"""The messages of the agent service as data: one row a message, in `run_messages.py` and `exec_messages.py`.
 
     Message = field, field, …      a field is `number name type`
 
@@ -12,22 +12,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from proxy.providers.p5_cursor.wire import exec_messages, run_messages
 from proxy.providers.p5_cursor.wire.scalars import SCALARS
-from proxy.providers.p5_cursor.wire.tables import (
-    blobs,
-    context,
-    execs,
-    files,
-    json_values,
-    models,
-    queries,
-    remote,
-    run_request,
-    shell,
-    top,
-    transport,
-    updates,
-)
 
 _FIELD = re.compile(
     r"(?P<bar>\|?)(?P<number>\d+) (?P<name>\w+) (?P<type>[\w.]+(?:<\w+,\w+>)?)(?P<of>\([\w.]+\))?(?P<rule>|\?|\[\])"
@@ -94,20 +80,6 @@ def _field(text: str) -> Field:
     )
 
 
-TABLES = {
-    "transport": transport.TABLE,
-    "top": top.TABLE,
-    "updates": updates.TABLE,
-    "run_request": run_request.TABLE,
-    "execs": execs.TABLE,
-    "files": files.TABLE,
-    "shell": shell.TABLE,
-    "remote": remote.TABLE,
-    "context": context.TABLE,
-    "blobs": blobs.TABLE,
-    "queries": queries.TABLE,
-    "models": models.TABLE,
-    "json_values": json_values.TABLE,
-}
+TABLES = {**run_messages.TABLES, **exec_messages.TABLES}
 #: The messages of the service.
 AGENT = Schema(*TABLES.values())

@@ -8,8 +8,7 @@ import pytest
 from captured import NOON, write_capture
 
 from proxy.observe.capture.layout import METADATA, TRAFFIC, UPSTREAM_REQUEST
-from proxy.observe.capture.reading.folder import Unreadable, captures_in
-from proxy.observe.capture.reading.removal import measured, remove
+from proxy.observe.capture.reading.folder import Unreadable, captures_in, measured, remove
 
 
 @pytest.fixture

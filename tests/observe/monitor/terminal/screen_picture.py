@@ -7,7 +7,7 @@ from itertools import groupby
 from xml.sax.saxutils import escape
 
 from proxy.observe.monitor.terminal.cells import Line, Run, line_width, width_of
-from proxy.observe.monitor.terminal.palette import GROUND, LOOKS
+from proxy.observe.monitor.terminal.display import GROUND, LOOKS
 
 #: Of a cell, in the units of the picture; `UP`: from its lower edge to the line that letters stand on.
 WIDE, HIGH, UP = 8, 17, 4

@@ -9,18 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import rows
 
-from proxy.observe.monitor.terminal import palette
+from proxy.observe.monitor.terminal import screen
 from proxy.observe.monitor.terminal.cells import Run, clean, cut, fit, laid_over, line_width, width_of, wrap
 from proxy.observe.monitor.terminal.columns import TABLES, columns_of, tier_of
-from proxy.observe.monitor.terminal.display import as_ascii
-from proxy.observe.monitor.terminal.palette import ASCII, LOOKS
+from proxy.observe.monitor.terminal.display import ASCII, LOOKS, as_ascii
 from proxy.observe.monitor.terminal.view import PANES, Pane, View
 
 from .screen_picture import rgb
 from .shown import shown
 
 #: Where the signs of the screen are written.
-TERMINAL = Path(palette.__file__).parent
+TERMINAL = Path(screen.__file__).parent
 
 
 @rows(

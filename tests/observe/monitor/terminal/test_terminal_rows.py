@@ -7,9 +7,10 @@ import dataclasses
 import pytest
 from samples import rows
 
-from proxy.observe.monitor.snapshot import CacheView, Notice, SessionRow, Snapshot
+from proxy.observe.monitor.snapshot import AllowanceRow, CacheView, Notice, SessionRow, Snapshot
 from proxy.observe.monitor.terminal.layout import areas
 from proxy.observe.monitor.terminal.rows import rows_of
+from proxy.observe.monitor.terminal.strip import allowance_lines, strip_line
 from proxy.observe.monitor.terminal.view import Pane, View
 
 from .shown import NOW, SNAPSHOT, request, shown
@@ -89,3 +90,13 @@ def test_rows_that_are_left_go_to_panes_that_scroll(counts: tuple[int, ...], row
     panes: tuple[Pane, ...] = ("sessions", "active", "recent", "events")
     known = dict(zip(panes, counts, strict=True))
     assert tuple(area.rows for area in areas(View(), 40, True, known)) == rows
+
+
+NOW = 1_795_180_000.0
+
+
+def test_a_window_that_has_begun_again_is_not_shown_as_unused() -> None:
+    rows = [AllowanceRow("p2", "Weekly", 0.0, NOW - 7_200, reset=True)]
+    line = "".join(run.text for run in allowance_lines(rows, 100, NOW)[0])
+    assert "begun again since" in line and "0%" not in line
+    assert "0%" not in "".join(run.text for run in strip_line(rows, 100, NOW))

@@ -14,12 +14,16 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from harness import configured
+from oauth_accounts import context_of
 from samples import rows
 
 from proxy.auth.pkce import challenge_of, new_pkce
+from proxy.auth.refresh import Lent
 from proxy.errors import SignInError
+from proxy.loading import load
 from proxy.providers.p1_codex.account import signin
-from proxy.providers.p1_codex.account.signin import account_id
+from proxy.providers.p1_codex.account.signin import CodexAccount, account_id
 
 NOW_S = 1_800_000_000.0
 NOW_MS = 1_800_000_000_000
@@ -95,7 +99,7 @@ async def test_renewal_is_a_form(tmp_path: Path, issuer: Issuer) -> None:
     path.parent.mkdir()
     path.write_text(json.dumps({"access": "old", "refresh": "r1", "expires": 1}))
     issuer.on(TOKEN, (200, GRANT))
-    await signin.p1_credentials(tmp_path, issuer.url + "/", issuer.session, lambda: NOW_S).get()
+    await signin.p1_credentials(Lent(tmp_path, lambda: NOW_S), issuer.url + "/", issuer.session).get()
     form = {"client_id": signin.CLIENT_ID, "grant_type": "refresh_token", "refresh_token": "r1"}
     assert issuer.seen == [(TOKEN, FORM, form)] and json.loads(path.read_text()) == STORED
 
@@ -145,9 +149,13 @@ class Browser:
             self.pages.put_nowait((response.status, await response.text()))
 
 
+def account(root: Path, issuer: Issuer, **ports: Any) -> CodexAccount:
+    return CodexAccount(context_of(root, configured(load({})[0], p1_issuer=issuer.url), issuer.session, **ports))
+
+
 async def log_in(root: Path, issuer: Issuer, browser: Browser | None, said: list[str], **options: Any) -> Any:
-    options |= {"opener": browser, "ports": (0,), "clock": lambda: NOW_S}
-    return await signin.login(root, issuer.url, say=said.append, session=issuer.session, **options)
+    options |= {"opener": browser, "listen_on": (0,), "clock": lambda: NOW_S}
+    return await account(root, issuer, **options).login(device=False, say=said.append)
 
 
 async def test_browser_sign_in(tmp_path: Path, issuer: Issuer) -> None:
@@ -216,7 +224,7 @@ async def log_in_device(root: Path, issuer: Issuer, said: list[str]) -> list[flo
 
     clocks: dict[str, Any] = {"clock": lambda: NOW_S, "monotonic": lambda: sum(sleeps), "sleep": sleep}
     try:
-        await signin.login_device(root, issuer.url, say=said.append, session=issuer.session, **clocks)
+        await account(root, issuer, **clocks).login(device=True, say=said.append)
     except SignInError as error:
         said.append(error.message)
     return sleeps

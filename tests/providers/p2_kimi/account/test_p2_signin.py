@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from oauth_accounts import P2, OAuthAccount, World
 
+from proxy.auth.refresh import Lent
 from proxy.errors import SignInError
 from proxy.providers.accounts.device_sign_in import DEVICE_GRANT
 from proxy.providers.p2_kimi.account import signin
@@ -28,9 +29,7 @@ def p2(world: World) -> Any:
 
 
 async def sign_in(world: World) -> Any:
-    clock = world.clock
-    clocks: dict[str, Any] = {"clock": clock, "monotonic": clock, "sleep": clock.sleep}
-    return await signin.login(world.root, world.sandbox.origin, say=world.said.append, session=world.session, **clocks)
+    return await world.command_line().login(device=False, say=world.said.append)
 
 
 async def test_sign_in(world: World, p2: Any) -> None:
@@ -114,5 +113,5 @@ async def test_failed_sign_in_stores_nothing(world: World, p2: Any, arrange: Any
 
 async def test_device_of_the_copied_folder_is_sent(world: World, p2: Any) -> None:
     world.sandbox.write_credentials(world.root, lifetime_s=-1)
-    await p2_credentials(world.root, world.sandbox.origin, world.session, world.clock).get()
+    await p2_credentials(Lent(world.root, world.clock), world.sandbox.origin, world.session).get()
     assert set(p2.issuer.holders) == {p2.options.device_id}

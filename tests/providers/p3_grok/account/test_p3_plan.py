@@ -11,11 +11,12 @@ import pytest
 from harness import Live, ask, configured
 from samples import rows
 
+from proxy.auth.refresh import Lent
 from proxy.loading import load
 from proxy.providers.accounts.usage_report import closing_after
 from proxy.providers.p3_grok.account import usage_windows
-from proxy.providers.p3_grok.account.plan import no_access, tell_missing_plan
 from proxy.providers.p3_grok.account.signin import credential_file, p3_credentials
+from proxy.providers.p3_grok.account.usage_windows import no_access, tell_missing_plan
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.sandbox import Sandbox
 
@@ -53,7 +54,7 @@ async def test_usage_tells_it_too(sandbox: Sandbox, tmp_path: Path) -> None:
     grok = grok_settings(sandbox)
     async with (
         aiohttp.ClientSession() as session,
-        closing_after(p3_credentials(tmp_path, grok.issuer, session)) as credentials,
+        closing_after(p3_credentials(Lent(tmp_path), grok.issuer, session)) as credentials,
     ):
         said = (await usage_windows.ask(credentials, grok, session, time.time)).lines()
     assert said[0] == "Grok usage:" and said[-1] == f"  No access: {GATE}"

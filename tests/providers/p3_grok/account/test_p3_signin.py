@@ -71,11 +71,7 @@ class Browser:
 
 
 async def log_in(world: World, browser: Browser | None, **options: Any) -> Any:
-    issuer = world.sandbox.origin + "/"
-    clocks = {"clock": world.clock, "sleep": world.clock.sleep}
-    return await signin.login(
-        world.root, issuer, say=world.said.append, session=world.session, opener=browser, **clocks, **options
-    )
+    return await world.command_line(opener=browser, **options).login(device=False, say=world.said.append)
 
 
 async def test_browser_sign_in(world: World, p3: Any) -> None:
@@ -166,11 +162,7 @@ def test_only_the_real_issuers_page_may_call_back_by_script() -> None:
 
 
 async def log_in_device(world: World) -> Any:
-    clock = world.clock
-    clocks: dict[str, Any] = {"clock": clock, "monotonic": clock, "sleep": clock.sleep}
-    return await signin.login_device(
-        world.root, world.sandbox.origin + "/", say=world.said.append, session=world.session, **clocks
-    )
+    return await world.command_line().login(device=True, say=world.said.append)
 
 
 async def test_t25_waits_before_each_poll(world: World, p3: Any) -> None:

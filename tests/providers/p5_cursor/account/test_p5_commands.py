@@ -6,20 +6,22 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from cursor_account import World
-from oauth_accounts import NOW_MS, NOW_S
+from harness import configured
+from oauth_accounts import NOW_MS, NOW_S, context_of
 from processes import environment, finished, forked, run, start
 
 from proxy.cli import main
 from proxy.cli.command import Context
 from proxy.core.secret import Secret
+from proxy.loading import load
 from proxy.providers.p5_cursor.account import signin
-from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.sandbox.oauth.jwt import unsigned_jwt
 
 Run = Callable[..., tuple[int, str, str]]
@@ -90,9 +92,10 @@ SHOWN: list[tuple[Any, str | None, list[str]]] = [
 def test_status(tmp_path: Path, path: Path, record: Any, token: str | None, lines: list[str]) -> None:
     if record is not None:
         path.write_text(json.dumps(record))
-    settings = CursorSettings(auth_token=None if token is None else Secret(token))
+    config = configured(load({})[0], p5_auth_token=None if token is None else Secret(token))
+    context = replace(context_of(tmp_path / "config", config, clock=lambda: NOW_S), source=lambda _key: "VAR")
     said: list[str] = []
-    signed_in = signin.status(tmp_path / "config", settings, "VAR", say=said.append, clock=lambda: NOW_S)
+    signed_in = signin.CursorAccount(context).status(say=said.append)
     assert said == [line.format(path) for line in lines] and signed_in is (NOBODY not in lines)
 
 

@@ -247,13 +247,14 @@ CHILD = """
 import asyncio
 from pathlib import Path
 from aiohttp import ClientSession
+from proxy.auth.refresh import Lent
 from proxy.providers.p5_cursor.account.signin import cursor_credentials
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.upstream.adapter import RequestCredential
 
 async def main():
     async with ClientSession() as session:
-        credentials = cursor_credentials(Path(sys.argv[1]), CursorSettings(base_url=sys.argv[2]), session)
+        credentials = cursor_credentials(Lent(Path(sys.argv[1])), CursorSettings(base_url=sys.argv[2]), session)
         request = RequestCredential(credentials)
         if sys.argv[3] == "refused":
             await request.get()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import uuid
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -9,11 +10,13 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from cursor_account import World
 from harness import until
+from oauth_accounts import context_of
 
 from proxy.auth.pkce import challenge_of
 from proxy.errors import ProxyError, SignInError
+from proxy.loading import load
 from proxy.providers.p5_cursor.account import signin
-from proxy.providers.p5_cursor.account.poll import ATTEMPTS, delay_s
+from proxy.providers.p5_cursor.account.signin import ATTEMPTS, delay_s
 
 VERIFIER = "A" * 43
 ID = str(uuid.UUID(bytes=bytes(16), version=4))
@@ -31,16 +34,10 @@ async def log_in(world: World, *, opens_after: int | None = 1, **options: Any) -
                 assert page.status == 200
         await world.clock.sleep(seconds)
 
-    options = {"opener": None, "random": bytes, **options}
-    return await signin.login(
-        world.root,
-        world.settings,
-        say=world.said.append,
-        session=world.session,
-        clock=world.clock,
-        sleep=sleep,
-        **options,
-    )
+    options = {"opener": None, "random": bytes, "clock": world.clock, "sleep": sleep, **options}
+    config = load(world.sandbox.settings())[0]
+    account = signin.CursorAccount(context_of(world.root, config, world.session, **options))
+    return await account.login(device=False, say=world.said.append)
 
 
 async def test_sign_in(world: World) -> None:
@@ -64,7 +61,7 @@ async def test_each_sign_in_has_secrets_of_its_own(world: World) -> None:
     pages = []
     for _ in range(2):
         world.said.clear()
-        await log_in(world, random=signin.secrets.token_bytes)
+        await log_in(world, random=secrets.token_bytes)
         pages.append(dict(parse_qsl(urlsplit(world.said[1]).query)))
     assert all(pages[0][name] != pages[1][name] for name in ("challenge", "uuid"))
 

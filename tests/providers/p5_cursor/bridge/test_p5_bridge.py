@@ -14,7 +14,7 @@ from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Progress
 from proxy.providers.p5_cursor.bridge.results import result_messages
 from proxy.providers.p5_cursor.run import run as run_module
-from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunTimers
 
 #: A run without a call in its beginning.
 PLAIN = "hello there"

@@ -6,7 +6,7 @@ from typing import Any
 
 from samples import rows
 
-from proxy.providers.p5_cursor.bridge.calls import ExecRequest, tool_input, tool_of
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest, is_an_aside, tool_input, tool_of
 
 TOOLS: dict[str, dict[str, Any]] = {
     "Read": {"name": "Read", "input_schema": {"type": "object"}},
@@ -182,3 +182,32 @@ def test_what_a_strict_schema_insists_on_may_be_null(required: Any, expected: di
     schema = {"type": "object", "properties": NULLABLE, "required": required, "additionalProperties": False}
     request = ExecRequest(1, "", "read_args", {"path": "/a"})
     assert tool_input(request, "/w", {"name": "Read", "input_schema": schema}) == expected
+
+
+SIDE = "<system-reminder>This is a side question from the user. You must answer it.</system-reminder>\n\n"
+
+
+def says(role: str, *texts: str) -> dict[str, Any]:
+    return {"role": role, "content": [{"type": "text", "text": text} for text in texts]}
+
+
+@rows(
+    "messages, expected",
+    [
+        ([says("user", "Q", SIDE, "what is this?")], True),
+        ([says("user", "Q"), says("assistant", "A"), says("user", SIDE), says("system", "# Environment")], True),
+        ([says("user", "Q"), says("assistant", "A"), {"role": "user", "content": SIDE}], True),
+        ([says("user", "[SUGGESTION MODE: Suggest what the user might naturally type next]")], True),
+        ([says("user", "Describe your most recent action in 3-5 words using present tense")], True),
+        ([says("user", "The user stepped away and is coming back. Recap in under 40 words")], True),
+        ([says("user", SIDE), says("assistant", "A"), says("user", "and now?")], False),
+        ([says("user", SIDE), says("assistant", "A")], False),
+        ([says("user", "What does [SUGGESTION MODE: do?")], False),
+        ([says("system", SIDE)], False),
+        ([{"role": "user"}, None, {"role": "user", "content": [None, {"type": "text", "text": 3}]}], False),
+        ([], False),
+        (None, False),
+    ],
+)
+def test_what_is_asked_beside_a_conversation(messages: Any, expected: bool) -> None:
+    assert is_an_aside({"messages": messages}) is expected

@@ -8,8 +8,7 @@ import pytest
 from samples import rows
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.result_text import result_text
-from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words, result_messages
+from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words, result_messages, result_text
 
 ID = "call_cursor_1"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from samples import rows
 
-from proxy.providers.p5_cursor.run.blobs import (
+from proxy.providers.p5_cursor.run.requests import (
     MAX_BLOB_BYTES,
     MAX_BLOBS,
     MAX_PARKED,

@@ -11,7 +11,7 @@ from harness import Live, kinds, texts, until, with_live
 
 from proxy.providers.p5_cursor.run.calls import MAX_OPEN_CALLS
 from proxy.providers.p5_cursor.run.events import MAX_WAITING_CHARS, WaitingEvents
-from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunTimers
 
 Step = dict[str, Any]
 

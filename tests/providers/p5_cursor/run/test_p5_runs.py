@@ -13,7 +13,7 @@ from cursor_talk import Talk, all_over, calls, folded, result, said
 from harness import Live, ask, texts, until, with_live
 from samples import each, rows
 
-from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunTimers
 from proxy.providers.p5_cursor.wire import envelopes
 from proxy.sandbox.play.actions import Reply
 

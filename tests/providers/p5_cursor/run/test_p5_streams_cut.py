@@ -24,7 +24,7 @@ from proxy.providers.p5_cursor.answer import CursorToMessages
 from proxy.providers.p5_cursor.run.calls import OpenCall
 from proxy.providers.p5_cursor.run.channels import Channels
 from proxy.providers.p5_cursor.run.run import Run
-from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunTimers
 from proxy.providers.p5_cursor.wire.envelopes import envelope
 from proxy.providers.p5_cursor.wire.protobuf import decode, encode
 

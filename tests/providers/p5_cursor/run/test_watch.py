@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from samples import rows
 
-from proxy.providers.p5_cursor.run.timers import RunTimers
-from proxy.providers.p5_cursor.run.watch import RunWatch, Verdict
+from proxy.providers.p5_cursor.run.watch import RunTimers, RunWatch, Verdict
 
 TIMERS = RunTimers()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from proxy.providers.p5_cursor.wire.protobuf import Codec
+from proxy.providers.p5_cursor.wire.run_messages import TABLES
 from proxy.providers.p5_cursor.wire.schema import Schema
-from proxy.providers.p5_cursor.wire.tables import json_values
 
 TOY = Schema(
     """\
@@ -15,7 +15,7 @@ Toy = 1 i32 int32, 2 i64 int64, 3 u32 uint32, 4 u64 uint64, 5 flag bool, 6 kind 
     26 jsons map<string,Value>, 27 blobs bytes(Other)[], 28 empty Empty
 Empty = (empty)
 """,
-    json_values.TABLE,
+    TABLES["json_values"],
 )
 CODEC = Codec(TOY)
 encode, decode, members = CODEC.encode, CODEC.decode, CODEC.members

@@ -24,6 +24,7 @@ from proxy.providers.p5_cursor.wire.envelopes import (
     Envelope,
     EnvelopeDecoder,
     EnvelopeError,
+    call_headers,
     envelope,
 )
 from proxy.providers.p5_cursor.wire.protobuf import WireError, members
@@ -202,3 +203,18 @@ def test_an_error_stays_one() -> None:
     for piece in (bytes.fromhex("00ffffffff"), envelope(HI), b""):
         with pytest.raises(EnvelopeError):
             decoder.feed(piece)
+
+
+def test_the_headers_of_every_call() -> None:
+    assert call_headers("t", "cli-2026.10.01-e373342", "call", "run", "application/proto") == {
+        "authorization": "Bearer t",
+        "connect-protocol-version": "1",
+        "content-type": "application/proto",
+        "user-agent": "connect-es/1.6.1",
+        "x-cursor-client-type": "cli",
+        "x-cursor-client-version": "cli-2026.10.01-e373342",
+        "x-ghost-mode": "true",
+        "x-cursor-streaming": "true",
+        "x-request-id": "call",
+        "x-original-request-id": "run",
+    }

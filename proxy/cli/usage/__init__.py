@@ -1,1 +1,0 @@
-"""The command `usage`, and what it draws."""

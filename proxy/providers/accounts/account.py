@@ -1,0 +1,89 @@
+"""What a user can do with the account of a provider, and what the command line lends it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import aiohttp
+
+from proxy.auth.browser import Opener, open_graphical
+from proxy.auth.callback import CALLBACK_TIMEOUT_S
+from proxy.auth.pasted import ReadLine
+from proxy.auth.pkce import Random
+from proxy.auth.store import Credential
+from proxy.config import Config
+from proxy.providers.accounts.usage_report import UsageReport
+
+#: Prints one line for the user.
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Time, chance and the browser of a sign-in, which tests own.
+
+    clock      epoch seconds
+    opener     opens a page; None: its address is only printed
+    listen_on  TCP ports for the browser's return, in this order; None: those that the issuer has listed
+    timeout_s  how long the browser's return is waited for
+    """
+
+    clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Random = secrets.token_bytes
+    opener: Opener | None = open_graphical
+    listen_on: tuple[int, ...] | None = None
+    timeout_s: float = CALLBACK_TIMEOUT_S
+
+
+@dataclass(frozen=True, slots=True)
+class AccountContext:
+    """What the command line lends an account.
+
+    source   says where a setting comes from, given its key (or first variable): a variable, or the file
+    connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly. Given
+             URLs that all lead to this machine, it goes there directly
+    name     of the account, "" for the one without
+    """
+
+    config_root: Path
+    config: Config
+    source: Callable[[str], str | None]
+    connect: Callable[..., AbstractAsyncContextManager[aiohttp.ClientSession]]
+    name: str = ""
+    ports: Ports = field(default_factory=Ports)
+
+
+class Account(Protocol):
+    """What a user can do with the account of a provider. Failures are ProxyErrors with a message for the terminal."""
+
+    async def login(self, *, device: bool, say: Say) -> Credential:
+        """Signs in and stores the credential."""
+        ...
+
+    def status(self, *, say: Say) -> bool:
+        """Prints what is known without a question to the service; False when there is no credential."""
+        ...
+
+    async def logout(self, *, say: Say) -> None: ...
+
+    async def usage(self) -> UsageReport:
+        """Asks what is left of the allowance."""
+        ...
+
+
+@runtime_checkable
+class Pasting(Protocol):
+    """An account whose sign-in in a browser ends at an address, which may be pasted."""
+
+    async def login_pasted(self, *, read: ReadLine, say: Say) -> Credential:
+        """As `login`, with a browser on any machine. `read` gives what the user pasted."""
+        ...

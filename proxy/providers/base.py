@@ -1,0 +1,69 @@
+"""What providers do alike, where a provider says nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from proxy.auth.store import CredentialSource
+from proxy.core.ingress import IngressRules
+from proxy.core.routing import Catalog
+from proxy.providers.contract import Services
+from proxy.providers.entry import Entry
+
+Section = TypeVar("Section")
+
+
+class BaseProvider(Generic[Section]):
+    """Catalogue, settings, and a service that says how much of the input it had in its cache.
+
+    entry    of the provider
+    section  the settings of the entry
+    """
+
+    entry: Entry
+    section: type[Section]
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @property
+    def label(self) -> str:
+        return self.entry.label
+
+    @property
+    def _settings(self) -> Section:
+        """As they are now."""
+        return self._services.config().section(self.section)
+
+    def ingress(self, model: str) -> IngressRules:
+        return IngressRules()
+
+    def hosted_tools(self, model: str) -> frozenset[str]:
+        return frozenset()
+
+    def catalog(self) -> Catalog:
+        return self.entry.catalog_now(self._services.config())
+
+    def tells_cached(self, model: str) -> bool:
+        return True
+
+    async def close(self) -> None:
+        return None
+
+
+class SignedInProvider(BaseProvider[Section]):
+    """A provider with one credential, which stands for the account."""
+
+    def __init__(self, services: Services, credentials: CredentialSource) -> None:
+        super().__init__(services)
+        self._credentials = credentials
+
+    def signed_in(self) -> bool:
+        return self._credentials.present
+
+    def cache_owner(self) -> Hashable:
+        return self._credentials.account
+
+    async def close(self) -> None:
+        await self._credentials.close()
