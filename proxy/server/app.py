@@ -117,8 +117,8 @@ def create_app(
     config      the settings, or a function that gives them as they are now (the command line re-reads its file)
     config_dir  where credentials live: `<config_dir>/p1/auth.json`
     log         where records go; nowhere by default
-    recorder    who watches requests beside the monitor; nobody by default
-    captures    where requests and answers are kept for whoever looks for a fault; nowhere by default
+    recorder    an observer of requests beside the monitor; none by default
+    captures    where requests and answers are kept for debugging; nowhere by default
     proxies     the outgoing proxies of all calls, `OutboundProxies.from_environment(os.environ)` for those of the
                 process; none by default
     clock, sleep, chance  time and randomness, for tests
@@ -126,7 +126,7 @@ def create_app(
     entries     the providers, those of the registry by default; raises UnfitValue where settings name others
     state_dir   where the allowances of the accounts, and what callers used today, are kept over restarts; in memory
                 only by default
-    caller_keys  the file of the keys of callers, which `keys add` writes; by default nobody has a key of his own
+    caller_keys  the file of the keys of callers, which `keys add` writes; by default callers have no keys
     command     how the user starts the program, in texts that say what to type: `scripts/start auth login p1`
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
@@ -238,7 +238,7 @@ async def _counting(state: AppState) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _remembering(state: AppState) -> AsyncIterator[None]:
-    """What was known of allowances and of callers at the last end, and is at this one; the monitor is told of it."""
+    """Loads what was known of allowances and callers at the last end, and saves it at this one."""
     state.allowances.notice = lambda level, message, label: state.monitor.notice(level, message, provider=label)
     state.monitor.allowances = lambda: watched_rows(state)
     state.monitor.finished(state.callers.finished)

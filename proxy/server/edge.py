@@ -28,7 +28,7 @@ from proxy.server.request.replies import (
 from proxy.server.request.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
 from proxy.settings import rows_of
 
-#: How long a body is read, and dropped, behind an answer that did not wait for it; of bytes, what one body may have.
+#: How long a body is read, and dropped, after an answer that did not wait for it; and how many bytes of it.
 LINGER_S = 10.0
 
 #: What is answered to a client that left, for the records of others: raised, its loss would count as a failure of ours.
@@ -126,7 +126,7 @@ def _folder(path: str) -> str:
 
 
 def _hint(state: AppState, path: str) -> str:
-    """What to do about a path that is unknown, where that can be told."""
+    """What to do about an unknown path, where we know it."""
     meant = _meant(state, path)
     if meant is None:
         return ""

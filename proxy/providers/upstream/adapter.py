@@ -156,7 +156,7 @@ def note_simplified(call: Call, services: Services, service: Service) -> None:
 
 
 def let_go(call: Call, policy: AnswerPolicy | None, body: RequestBody) -> None:
-    """What the wires have in common behind the first word of an answer."""
+    """Releases what only another attempt would need; common to all wires."""
     if policy is not None:
         policy.keep_ids()
     body.let_go()

@@ -2,7 +2,7 @@
 
     HookedConnector     every connection of a session passes a method of ours before it is opened, tells the reader of
                         an answer at once when it breaks, and is not used again when something was said on it unasked;
-                        a tunnel stands whatever 2xx the proxy answers with
+                        a tunnel is open whatever 2xx the proxy answers with
     BodyResponse        an answer whose body gives what arrived before it tells what broke, in errors of one kind, and
                         in pieces between which others get their turn
     lead_through_proxy  a request gets its proxy after the session built it
@@ -127,7 +127,7 @@ class UnpacksTooLarge(aiohttp.ClientPayloadError):
 
 class _Body(aiohttp.StreamReader):
     """The body of an answer. aiohttp's own raises errors of its parser and of the language besides its ClientError, and
-    keeps back what arrived before them. It also gives all that waits at once, and nobody a turn while there is more."""
+    keeps back what arrived before them. It also gives all that waits at once, and lets nothing else run meanwhile."""
 
     __slots__ = ()
 
@@ -175,7 +175,7 @@ class UpgradeResponse(BodyResponse):
 
 #: In the first byte of a frame: the message ends here. In the second: the payload is masked.
 _FINAL, _MASKED = 0x80, 0x80
-#: Up to here the length stands in the second byte; longer ones follow it, in two bytes or eight.
+#: Up to here the length is in the second byte; longer ones follow it, in two bytes or eight.
 _SHORT, _MEDIUM = 125, 0xFFFF
 
 

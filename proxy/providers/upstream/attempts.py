@@ -274,7 +274,7 @@ class AttemptRunner:
 
     def _read(self, batch: Batch, reducer: AnswerReducer) -> tuple[list[Event], BadAnswer | UpstreamError | None]:
         """An upstream batch as Messages events, and its failure. What a reader could see is held until the model has
-        said something, or until the end when nobody reads before it."""
+        said something, or until the end when the client reads nothing before it."""
         out, failure = self._feed(batch, reducer)
         out = self._stops.feed(out) if self._stops else out
         self._over = reducer.finished or bool(self._stops and self._stops.done)
@@ -327,7 +327,7 @@ class AttemptRunner:
         rest = reducer.interrupt()
         if self._visible <= Visible.BUFFERED:
             return []
-        self._visible = self._seen(over=True)  # what waited behind a thought came out
+        self._visible = self._seen(over=True)  # what waited for the end of a thought came out
         rest = broken_off(rest) if self._call.converted else rest
         return self._stops.feed(rest) if self._stops else rest
 
@@ -355,7 +355,7 @@ class AttemptRunner:
 
 
 async def _settle(task: asyncio.Future[Any] | None) -> None:
-    """Ends a task whose result nobody may have fetched."""
+    """Ends a task whose result may not have been fetched."""
     if task is None:
         return
     if not task.done():

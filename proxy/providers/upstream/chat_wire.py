@@ -122,7 +122,7 @@ class ChatWire:
 
 
 def note_format(call: Call, services: Services, profile: Service) -> None:
-    """Says in the log that the form of the answer is only told in the prompt."""
+    """Notes in the log that only the prompt names the form of the answer."""
     if json_format(call.request) is not None:
         services.log.write("info", profile.label, f"{profile.service}_format_in_prompt", reqId=call.request_id)
 

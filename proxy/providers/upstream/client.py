@@ -114,7 +114,7 @@ def in_pieces(
     """What aiohttp is given as the body and as the headers of a POST: a long body goes out piece by piece. A file would
     do so too, but to read one it is copied at once, on the loop: 30 ms for 60 MB.
 
-    timer, timeout_s  wound up behind each piece
+    timer, timeout_s  rescheduled after each piece
     """
     if isinstance(body, Pieces):
         return _sent(body, timer, timeout_s), headers

@@ -40,7 +40,7 @@ class TextRuns:
     """How the events of a wire that are one piece of text are put together.
 
     members  the names of the members that hold the piece
-    text_of  the text of an event that says nothing else, "" for another: repeating what stands beside it must not
+    text_of  the text of an event that says nothing else, "" for another: repeating its other members must not
              change what it means
     counted  whether each event has a number of its own
     """
@@ -78,7 +78,7 @@ class TextRuns:
         return [(name, count(_SAME, data) if len(data) <= MAX_DATA_BYTES else b"") for name, data in frames]
 
     def _run(self, frames: list[Frame], start: int) -> tuple[list[bytes], bytes, bytes]:
-        """The pieces of the frames from a place on that are alike, and what stands before and behind each."""
+        """The pieces of the frames from a place on that are alike, and what comes before and after each."""
         name, first = frames[start]
         found = self._piece.search(first)
         if found is None:
@@ -150,7 +150,7 @@ MESSAGES_RUNS = TextRuns("|".join(_MESSAGES_PIECES.values()), _messages_text)
 TOGETHER = 500
 
 Batch = list[dict[str, Any]]
-#: Events that were read, and what is wrong with what stands behind them.
+#: Events that were read, and what is wrong with what follows them.
 Read = tuple[Batch, UpstreamError | None]
 
 
@@ -159,7 +159,7 @@ class EventReader:
 
     runs        how events that are pieces of one text are put together
     lenient     what is no text is mended, and the end of the body ends a frame
-    unreadable  the error behind what is none
+    unreadable  the error for what is no event
     """
 
     def __init__(self, runs: TextRuns, *, lenient: bool, unreadable: Callable[..., UpstreamError]) -> None:
@@ -217,7 +217,7 @@ def _load(text: str) -> Any:
 
 
 class PauseTimer:
-    """Gives up a body that pauses for too long: whoever waits for a piece of it gets a TimeoutError. Wound up when it
+    """Gives up a body that pauses for too long: its reader gets a TimeoutError. The timer is set again when it
     runs out and not with each piece, of which there may be thousands a second."""
 
     def __init__(self, body: aiohttp.StreamReader, limit_s: float) -> None:

@@ -23,7 +23,7 @@ from proxy.providers.upstream.transport import UNKNOWN, UpstreamProfile
 def messages_profile(
     label: str, service: str, refusal: Callable[[Failure, str | None], UpstreamError]
 ) -> UpstreamProfile:
-    """The profile of a Messages upstream: a stream that ends behind its stop reason is complete."""
+    """The profile of a Messages upstream: a stream that ends after its stop reason is complete."""
     return UpstreamProfile(label, service, _is_last, refusal, eof=EOF, whole=message_events, runs=MESSAGES_RUNS)
 
 

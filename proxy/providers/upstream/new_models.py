@@ -7,7 +7,7 @@ from collections.abc import Container
 from proxy.core.routing import Added
 from proxy.observe.lifecycle import Log
 
-#: Beyond this many, nothing is told any more.
+#: Models beyond this many are not noted.
 MAX_TOLD = 256
 
 

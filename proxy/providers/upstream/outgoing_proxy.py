@@ -1,4 +1,4 @@
-"""The outgoing proxies applied: every connection of a session passes here, whoever opens it and for whatever.
+"""The outgoing proxies applied: every connection of a session passes here, whatever it is for.
 
 A destination behind TLS is reached through a tunnel (CONNECT), another one, the upgrade to a WebSocket included, by a
 request in absolute form. A proxy that fails is an error of its own kind: never repeated by us, and never a reason to go
@@ -68,7 +68,7 @@ class OutboundConnector(HookedConnector):
             raise self._refusal(proxy, request, error) from None
         except aiohttp.ClientConnectorError as error:
             if (error.host, error.port) != (proxy.host, proxy.port):
-                raise  # the tunnel stands, and the destination at its end failed
+                raise  # the tunnel is open, and the destination at its end failed
             why = next((words for kind, words in _WHY.items() if isinstance(error, kind)), "no connection")
             raise _failure(proxy, f"could not be reached ({why}); check {proxy.variable}") from None
         except (aiohttp.ClientError, OSError):
@@ -78,7 +78,7 @@ class OutboundConnector(HookedConnector):
     async def check_answer(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """A middleware: in absolute form the proxy's own answer stands where the destination's would."""
+        """A middleware: in absolute form the proxy's own answer comes in place of the destination's."""
         response = await handler(request)
         if response.status == AUTHENTICATION_REQUIRED and not request.is_ssl():
             proxy = self._outbound.proxy_for(str(request.url))

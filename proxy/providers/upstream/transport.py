@@ -53,7 +53,7 @@ UNKNOWN = ("upstream", 502)
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """One attempt: where, with which headers, the serialised body, and what is told of it. With a body of pieces the
+    """One attempt: where, with which headers, the serialised body, and where it is recorded. With a body of pieces the
     headers must tell its length. `timings` are those of the request that it answers, as far as it does: what is asked
     on the side has its own. `head_s` is how long the head may take once the body was sent, None for the usual time.
     """
@@ -96,7 +96,7 @@ class UpstreamProfile(Service):
     """What upstreams differ in below the level of translation, as far as they answer with server-sent events.
 
     is_last           whether an event ends the stream
-    refusal           the error behind a failure event or an answer that is not 200: `(event, upstream request id)`
+    refusal           the error for a failure event or an answer that is not 200: `(event, upstream request id)`
     eof               yielded when a body ends early or cannot be read on, before that is an error; None for nothing
     whole             a whole answer in JSON as events; None for what is no answer
     noted             headers of an answer that the log keeps
@@ -132,7 +132,7 @@ class HttpTimers:
 
 @dataclass(frozen=True, slots=True)
 class OpenAnswer:
-    """An answer whose head has come. Its body, still to be read through `pauses`, is told to `capture`."""
+    """An answer whose head has come. Its body, still to be read through `pauses`, is recorded in `capture`."""
 
     response: aiohttp.ClientResponse
     capture: AttemptCapture
@@ -197,7 +197,7 @@ class HttpTransport:
                     if failure is not None and not terminal:
                         if self._profile.eof is not None:
                             answer.capture.failed(failure.message)
-                            yield [self._profile.eof]  # nobody asks for more when that was all
+                            yield [self._profile.eof]  # no more is read when that was all
                         raise failure
             finally:
                 if terminal:
@@ -211,7 +211,7 @@ class HttpTransport:
             return await self._read_json(answer)
 
     async def _read_json(self, answer: OpenAnswer, begun: bytes = b"") -> dict[str, Any]:
-        """The JSON object in the body behind its beginning. Raises UpstreamError."""
+        """The JSON object in the body after `begun`. Raises UpstreamError."""
         body = bytearray(begun)
         while chunk := await self.read(answer):
             body += chunk
@@ -348,7 +348,7 @@ class HttpTransport:
 
 
 def unreachable(service: Service, error: Exception, timeout_s: float) -> UpstreamError:
-    """The error behind a request that got no answer.
+    """The error for a request that got no answer.
 
     timeout_s  how long it could have taken
     """
@@ -366,14 +366,14 @@ def unreachable(service: Service, error: Exception, timeout_s: float) -> Upstrea
 
 
 def unexpected(service: Service, status: int) -> UpstreamError:
-    """The error behind an answer that is neither a good one nor a refusal."""
+    """The error for an answer that is neither a success nor a refusal."""
     return service.error(f"unexpected answer with status {status}", kind="bad_answer")
 
 
 def refusal_of(
     profile: UpstreamProfile, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> UpstreamError:
-    """The error behind an answer with an error status."""
+    """The error for a non-success response."""
     error = error_of_body(body) or {"message": _unexplained(profile.label, status)}
     event = {"type": "error", "status": status, "error": error}
     result = profile.refusal(failure_of(event, now=now), headers.get("x-request-id"))

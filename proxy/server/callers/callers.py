@@ -111,7 +111,7 @@ class Meter:
         return self._day.used.setdefault(name, Used())
 
     async def load(self) -> None:
-        """Reads what was used before the start. A file that is none of ours, or of a newer version, is told of: then
+        """Reads what was used before the start. A file that is not ours, or of a newer version, is reported: then
         the day begins anew."""
         if self._path is None:
             return
@@ -149,7 +149,7 @@ class Meter:
             await asyncio.shield(self._writing)
             self._failed = False
         except OSError as error:
-            if not self._failed:  # a full disk is told of once
+            if not self._failed:  # a full disk is reported once
                 reason = type(error).__name__
                 self._log.write("warn", "callers", "callers_not_kept", file=str(self._path), error=reason)
             self._failed = True
@@ -200,7 +200,7 @@ _SESSIONS = uuid.UUID("9f0ad9c9-6a5c-4d0e-8f5e-0c6f1d9a2b47")
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """file  None where nobody has a key of his own"""
+    """file  None where callers have no keys of their own"""
 
     file: KeyFile | None = None
     meter: Meter = field(default_factory=Meter)

@@ -75,7 +75,7 @@ def is_name(text: str) -> bool:
 
 
 def new_key(random: Callable[[int], str] = secrets.token_urlsafe) -> str:
-    """A key that nobody has."""
+    """A key that is not in use."""
     return PREFIX + random(KEY_BYTES)
 
 
@@ -173,8 +173,8 @@ async def change_keys(path: Path, change: Callable[[dict[str, CallerKey]], None]
 class KeyFile:
     """The keys as they are now.
 
-    tell     is told once of a file that cannot be used, and why
-    problem  why nobody's key can be checked, "" while all is well
+    tell     called once about a file that cannot be used, with the reason
+    problem  why no key can be checked, "" while all is well
     """
 
     def __init__(

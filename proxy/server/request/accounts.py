@@ -103,7 +103,7 @@ class Affinity:
         self._began: OrderedDict[SessionKey, tuple[str, float]] = OrderedDict()
 
     def of(self, key: SessionKey) -> str | None:
-        """The name of the account, None for a session that nobody knows."""
+        """The name of the account, None for an unknown session."""
         name, seen = self._began.get(key, (None, 0.0))
         return name if name is not None and self._clock() - seen <= ACCOUNT_IDLE_S else None
 
@@ -132,7 +132,7 @@ class Serving:
 
     @property
     def key(self) -> str:
-        """How it stands in tables and in what monitors show."""
+        """Its name in tables and in monitors."""
         return account_key(self.provider.label, self.name)
 
 
@@ -166,7 +166,7 @@ class Accounts:
             self.of(label)
 
     def end(self) -> None:
-        """It stops, and nobody is made any more."""
+        """It stops, and no provider is made any more."""
         self._services = None
         self.named.clear()
 
@@ -204,7 +204,7 @@ class Accounts:
         stays: bool = False,
         model: str = "",
     ) -> tuple[Serving, ...]:
-        """Who serves a request; behind it those who may do so instead, nobody where it `stays`."""
+        """The account that serves a request, then those that may serve instead; none of these where it `stays`."""
         known, bound = self.of(label), _bound(config, label, caller)
         if len(known) == 1 and bound is None:
             return tuple(known)

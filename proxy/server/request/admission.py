@@ -144,7 +144,7 @@ class Running:
             task.cancel()
 
     def stopped(self) -> ProxyError | None:
-        """What the client is told whose request, the current task, was just cut; None when somebody else cancelled it.
+        """The error for the client whose request, the current task, was just cut; None if it was cancelled otherwise.
         The cancellation is taken back for that, once."""
         task = asyncio.current_task()
         if task is None or task not in self._cut:

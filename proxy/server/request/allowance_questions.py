@@ -12,7 +12,7 @@ from proxy.providers.contract import Provider, TellsAllowance
 
 #: An answer is good for this long, and so is a failure.
 ASK_EVERY_S = 300.0
-#: After a request was refused for a window that nobody knows, a question may come this soon after the one before.
+#: After a request was refused for an unknown window, a question may come this soon after the one before.
 ASK_AGAIN_S = 60.0
 #: How often it is looked whether a question is due: a monitor asks every second.
 LOOK_EVERY_S = 5.0

@@ -23,7 +23,7 @@ LOOP_BYTES = 512 * 1024
 LOOK_S = 0.5
 #: Kinds of reasons that come once and pass.
 _PASSING = frozenset({"compaction", "messages", "time", "provider", "model", "effort"})
-#: Models that are remembered for having told of cached input.
+#: Models that are remembered for having reported cached input.
 _MAX_TELLING = 1024
 
 
@@ -48,7 +48,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What became of the cache of a session's prompts; `news`: the reason is one that was not told last."""
+    """What became of the cache of a session's prompts; `news`: the reason differs from the one that was shown last."""
 
     verdict: CacheVerdict
     news: bool
@@ -78,7 +78,7 @@ class CacheWatch:
 
     def tells(self, provider: Provider, model: str, cached: int) -> bool:
         """Whether a count of cached input is one: some services never tell any, and 0 then means nothing. What a model
-        has told once it will tell again."""
+        has reported once it will report again."""
         key = provider.label, model
         if cached and len(self._telling) < _MAX_TELLING:
             self._telling.add(key)
@@ -115,7 +115,7 @@ class CacheCheck:
         self._account = None if caching is None else caching.cache_owner()
         if self._large:
             self._look()
-        else:  # soon: behind the first word of the answer
+        else:  # soon: after the first word of the answer
             self._body = kept(asked.body)
             asyncio.get_running_loop().call_soon(self._note_now)
 

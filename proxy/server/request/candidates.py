@@ -91,7 +91,7 @@ class Candidates:
         return bool(self._others)
 
     def account_follows(self, error: ProxyError, visible: Visible) -> bool:
-        """Whether another account goes on after this error. One answer has one beginning, whoever goes on with it."""
+        """Whether another account continues after this error. An answer has one beginning, even if two accounts give it."""
         return bool(self._more) and visible <= Visible.FRAMING and self._is_spent(self.current, error)
 
     def model_follows(self, error: ProxyError, visible: Visible) -> bool:
@@ -119,7 +119,7 @@ class Candidates:
         return until if self._others else min(until, now + grace_s)
 
     def final_error(self, error: ProxyError) -> ProxyError:
-        """The error when nobody could answer: the first model's, then the others'."""
+        """The error when every candidate failed: the first model's, then the others'."""
         if not self.failures:
             return error
         (_, first), *others = [*self.failures, (self.model, error)]

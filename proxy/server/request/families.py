@@ -31,12 +31,12 @@ class Family:
     key_cure         where its user puts it. Claude Code replaces a text with the name of its header for keys
     error_status     the status of an answer that is an error
     error_body       the body of such an answer, given the request id: also what a 404 and a 405 look like
-    final_word       the error as this client is told it, given its `User-Agent`
+    final_word       the error as this client gets it, given its `User-Agent`
     renderer         makes the renderer of one answer; inside a stream it gives errors their format. None where answers
                      are passed on as they are
     headers          what every answer carries
-    challenge        how a browser is told to ask its user for the key; "" where none is meant to
-    keeps_errors     whether an answer that is an error leaves a file for whoever looks for the fault
+    challenge        what makes a browser ask its user for the key; "" where none should
+    keeps_errors     whether an answer that is an error leaves a file in which the fault can be looked up
     """
 
     name: str
@@ -52,7 +52,7 @@ class Family:
     keeps_errors: bool = True
 
 
-#: The endpoint of a count. It has no messages to answer, is no compaction and leaves no state behind.
+#: The endpoint of a count. It has no messages to answer, is no compaction and leaves no state.
 COUNT = "count_tokens"
 
 #: Codex CLI names its conversation in the last one.
@@ -95,7 +95,7 @@ _OF_THE_PATH = frozenset({"no_route", "wrong_method"})
 
 
 def _media_error(error: ProxyError, request_id: str) -> dict[str, Any]:
-    """Of the path it is told as everywhere, with the members that the other API's clients look for as well."""
+    """Path errors use the common shape, plus the members that clients of the other API read."""
     body = media_body(error)
     if error.kind not in _OF_THE_PATH:
         return body
@@ -153,7 +153,7 @@ class ClientRoute:
     """A row of the table of routes.
 
     path           with `{id}` where anything may stand, slashes too
-    endpoint       the name of a model request in the log and for whoever watches; "" for what is no model request
+    endpoint       the name of a model request in the log and in monitors; "" for what is no model request
     needs          a setting of `Config` without which the route does not exist; "" for none
     guarded        false for what anybody may ask
     keyless        asked without a caller key, and else guarded

@@ -44,7 +44,7 @@ _SINGLE = ("Host", "Content-Type", "Content-Length", "Content-Encoding", "Transf
 
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
-    """A header that may carry the caller's key, behind a scheme or alone."""
+    """A header that may carry the caller's key, after a scheme or alone."""
 
     header: str
     scheme: str = ""
@@ -86,7 +86,7 @@ def check(
     """Whose key the request came with, None for the one of the settings, or where none is needed. Raises ProxyError
     when it must not be served.
 
-    key_cure  where the user puts the key, for whoever came without it
+    key_cure  where the user puts the key, shown when it is missing
     keyless   no key is asked for
     """
     for name in _SINGLE:
@@ -108,8 +108,8 @@ def check(
 
 
 def check_watcher(request: web.BaseRequest, config: Config, callers: Callers) -> None:
-    """In front of what tells of all requests, behind `check`: without a caller key only this machine may ask, whatever
-    else is allowed to. Raises ProxyError."""
+    """The check of routes that show all requests, after `check`: without a caller key only this machine may ask. Raises
+    ProxyError."""
     peer = request.transport.get_extra_info("peername") if request.transport is not None else None
     guarded = config.api_key is not None or callers.guard
     if not guarded and isinstance(peer, tuple) and not _is_local(peer[0]):
@@ -133,7 +133,7 @@ def _check_listener(request: web.BaseRequest, config: Config, anywhere: bool) ->
 
 
 def _open_places(config: Config) -> str:
-    """Where it serves whoever asks. An address that means all of the machine is none that is reached."""
+    """Where it serves without a key. An address that means all interfaces is not one that is reached."""
     address = ipaddress.ip_address(config.bind_address)
     own = "" if address.is_loopback or address.is_unspecified else f" and {config.bind_address}"
     return f"loopback{own}"

@@ -31,7 +31,7 @@ class Inquiry:
     values     its headers, with sessions as the tables of this proxy and the services know them
     session    named by its headers
     client_id  what the client calls the request, where it does
-    counts     whether only a count of tokens is asked for: no service is asked, and no state stays behind
+    counts     whether only a count of tokens is asked for: no service is asked, and no state is kept
     """
 
     request: web.Request

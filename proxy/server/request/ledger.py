@@ -152,7 +152,7 @@ class Ledger:
         self._state.log.write(level, "server", msg, **{key: value for key, value in known.items() if value is not None})
 
     def notice(self, level: str, words: str) -> None:
-        """Shows a line to whoever looks at the monitor now."""
+        """Shows a line in the monitor."""
         self._monitor.notice(level, words, provider=self.label, session=self.session)
 
     def arrived(self) -> None:
@@ -307,7 +307,7 @@ class Ledger:
         self.note("warn", "request_failed", **fields)
 
     def abandoned(self) -> None:
-        """The client left, or the proxy stops; nobody reads what we would say."""
+        """The client left, or the proxy stops: nothing more can be said."""
         reason = STOPPED if self._state.running.draining and not self.inquiry.left else LEFT
         if not self._ends("abandoned", None if self.response is None else self.response.status, reason):
             return

@@ -38,7 +38,7 @@ def error_response(error: ProxyError, request_id: str, family: Family) -> web.Re
 
 
 def as_proxy_error(error: Exception) -> ProxyError | None:
-    """An error that may be shown, or None for one that nobody foresaw."""
+    """An error that may be shown, or None for an unforeseen one."""
     if isinstance(error, ProxyError):
         return error
     if isinstance(error, InvalidRequest):

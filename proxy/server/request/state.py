@@ -137,14 +137,14 @@ class AppState:
     """Shared by all requests of one application.
 
     config    the settings as they are now
-    monitor   the store of what goes on, which is told of every request
+    monitor   the store of what goes on, which records every request
     catalogs  every catalogue, also of providers that are not served
     packed    whether the runner leaves bodies packed
     routes    what the application was given to serve, decided once, at the start
     off       the routes that a setting would turn on
     entries   of all providers
     questions   asks the services what is left
-    metrics   what is counted for whoever asks; None when nothing is
+    metrics   the counts of `/metrics`; None when nothing is counted
     callers   those with a key of their own
     command   how the user starts the program, for texts that say what to type
     """

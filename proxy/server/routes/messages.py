@@ -52,7 +52,7 @@ async def _answer(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse
 
 
 async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, Prepare]:
-    """Who may answer, and the call for each. Nobody but `Prepare` holds the body."""
+    """Who may answer, and the call for each. Only `Prepare` holds the body."""
     body, session, compared = await _read(ledger, ticket)
     safeguards = body.pop(SAFEGUARDS, None)  # for the judge of auto mode alone: no upstream gets them
     review = partial(_review_model, ledger, body)
@@ -81,7 +81,7 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
 
 
 async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
-    """The short way: nobody else counts in place of the first candidate, and nothing is compared or kept."""
+    """The short way: only the first candidate counts, and nothing is compared or kept."""
     body, session, _ = await _read(ledger, ticket)
     body.pop(SAFEGUARDS, None)
     candidate = choose(ledger, ticket, body["model"], session=session, conversation=session).choose_accounts()
@@ -95,7 +95,7 @@ async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
 
 
 async def _read(ledger: Ledger, ticket: AdmissionTicket) -> tuple[dict[str, Any], str | None, Owner | None]:
-    """The body, whose model is a name; the session; and its owner where it stands in the body alone: identity headers
+    """The body, whose model is a name; the session; and its owner where only the body names it: identity headers
     that are not acceptable are no owner's. Raises ProxyError and InvalidRequest."""
     body = await read_json(ledger, ticket)
     check_request(body)
@@ -116,7 +116,7 @@ async def _read(ledger: Ledger, ticket: AdmissionTicket) -> tuple[dict[str, Any]
 def _without_missing(
     ledger: Ledger, candidate: Candidate, body: Mapping[str, Any], target: Target
 ) -> Mapping[str, Any]:
-    """The request without what only a service can run that is not this one; the caller is told. Raises RequestError
+    """The request without what only another service can run, which is named to the caller. Raises RequestError
     when it makes no sense without; a count is an estimate of whatever is left."""
     provider, model = candidate.provider, candidate.model
     kept, missing = without_missing(body, provider.hosted_tools(model))
@@ -132,7 +132,7 @@ def _without_missing(
 
 
 def _note_effort(ledger: Ledger, body: Mapping[str, Any], target: Target) -> None:
-    """A word for the effort that nobody knows is no error; the log says what became of it."""
+    """An unknown word for the effort is no error; the log says what became of it."""
     word = unknown_effort(body)
     if word not in (None, target.effort):
         ledger.note("info", "effort_replaced", asked=word, sent=target.effort or "unset")

@@ -87,7 +87,7 @@ async def get_model(request: web.Request) -> web.Response:
 
 
 def _page(entries: list[_Listed], query: Mapping[str, str]) -> tuple[list[_Listed], bool]:
-    """The entries to show, and whether there are more. `limit` keeps the first n; `after_id` goes on behind an id, and
+    """The entries to show, and whether there are more. `limit` keeps the first n; `after_id` goes on after an id, and
     `before_id` back, because the official SDK pages that way and would otherwise ask for the first page for ever."""
     ids = [model for model, _, _ in entries]
     after, before = query.get("after_id"), query.get("before_id")
@@ -118,7 +118,7 @@ def _described(model: str, plain: str, catalog: Catalog) -> dict[str, Any]:
 
 
 def _told(limits: Limits) -> dict[str, int]:
-    """Each number under the names that clients look for; none where nobody says."""
+    """Each number under the names that clients look for; none where it is unknown."""
     context = {} if limits.context is None else dict.fromkeys(_CONTEXT, limits.context)
     return context if limits.output is None else context | dict.fromkeys(_OUTPUT, limits.output)
 

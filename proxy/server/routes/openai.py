@@ -1,5 +1,5 @@
 """`POST /v1/chat/completions` and `POST /v1/responses`: a body is converted to a hub request, and the hub's answer is
-rendered back, whoever serves it. A provider that speaks the Responses API itself gets the bodies as they are.
+rendered back, whichever provider serves it. One that speaks the Responses API itself gets the bodies as they are.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ async def _answer(ledger: Ledger, ticket: AdmissionTicket, *, parse: Parse) -> w
 
 
 async def _asked(ledger: Ledger, ticket: AdmissionTicket, parse: Parse) -> tuple[Candidates, Prepare]:
-    """Who may answer, and the call for each. Nobody but `Prepare` holds the body. Raises ProxyError and
+    """Who may answer, and the call for each. Only `Prepare` holds the body. Raises ProxyError and
     InvalidRequest."""
     body = await read_json(ledger, ticket)
     named = body.get("model")
@@ -143,7 +143,7 @@ async def _passed_on(ledger: Ledger, asked: OpenAiBody, candidate: Candidate) ->
 
 
 def _call(ledger: Ledger, asked: OpenAiBody, candidate: Candidate, request: Mapping[str, Any], target: Target) -> Call:
-    """A request that is right and will be served. It leaves no conversation state behind."""
+    """The call of a valid request. It leaves no conversation state."""
     ledger.selected(candidate, target, asked.session, converted=None if request is asked.members else request)
     session, hint = asked.session, asked.cache_hint
     return call_for(ledger, candidate, request, target, session, cache_hint=hint, converted=True)

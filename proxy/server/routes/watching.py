@@ -95,7 +95,7 @@ def _read() -> Mapping[str, _File]:
 
 # -- the monitor
 
-#: Nothing new for this long: something is sent all the same, so that nobody in between gives up.
+#: Nothing new for this long: something is sent all the same, so that nothing in between gives up.
 KEEPALIVE_S = 5.0
 
 
@@ -181,7 +181,7 @@ async def get_limits(request: web.Request) -> web.Response:
 
 
 async def get_metrics(request: web.Request) -> web.Response:
-    """All counts since the start. Raises ProxyError where nobody counts."""
+    """All counts since the start. Raises ProxyError where nothing is counted."""
     state = request.app[STATE]
     if state.metrics is None:
         raise ProxyError("nothing is counted here", kind="unavailable")

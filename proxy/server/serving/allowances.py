@@ -1,4 +1,4 @@
-"""The allowances of the accounts, for those who are told of them: whoever watches, and a caller who is refused."""
+"""The allowances of the accounts as monitors show them, and in the words of errors for a caller who is refused."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _named(error: ProxyError, window: AllowanceWindow, now: float, key: str) -> 
 
 
 def _explains_rate(known: Allowance, window: AllowanceWindow, now: float) -> bool:
-    """A rate limit may have other reasons: where something pays for more, or the window was told of long ago."""
+    """A rate limit may have other reasons: where something pays for more, or the window was reported long ago."""
     return not known.pays_on and now - window.as_of <= FRESH_S
 
 

@@ -128,7 +128,7 @@ async def _unpacked(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterato
             unpacker = zlib.decompressobj(31 if encoding == "gzip" else -15 if raw_deflate else 15)
         while chunk:
             yield unpacker.decompress(chunk, MAX_PIECE)
-            if unpacker.unused_data:  # it would be kept, and counted by nobody
+            if unpacker.unused_data:  # it would be kept, and not counted
                 raise ValueError("the packed body goes on behind its end")
             chunk = unpacker.unconsumed_tail
             await asyncio.sleep(0)

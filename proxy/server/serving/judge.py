@@ -33,7 +33,7 @@ MAX_ANSWER = 1024 * 1024
 #: How many characters of calls and policy are looked through at once; more of them in a thread.
 MAX_INLINE = 4_000
 
-#: kind of a failure of the reviewer -> what its calls are told; any other is an error.
+#: kind of a failure of the reviewer -> the verdict on its calls; any other is an error.
 _REASONS = {"context": "input_too_long", "too_large": "input_too_long", "upstream_timeout": "timeout"}
 
 
@@ -77,7 +77,7 @@ def _client_judges() -> RequestError:
 
 
 def _reviewer(ledger: Ledger, provider: Provider) -> Reviewer | None:
-    """The model of the settings; else the small one of the provider that answers, or of the one behind the aliases. It
+    """The model of the settings; else the small one of the provider that answers, or of the aliases' one. It
     is asked through the account that answers, where it is of the same provider."""
     state, config = ledger.inquiry.state, ledger.inquiry.state.config()
     if config.auto_review_model:
@@ -220,7 +220,7 @@ class Judge:
         return fold.message
 
     def _tell(self, verdicts: Mapping[str, Verdict], model: str, ms: int) -> None:
-        """The log and whoever watches learn what it came to and what it cost; never which calls they were."""
+        """Reports the outcomes and what they cost to log and monitors; never the calls themselves."""
         self._ledger.tell(Judged(model, outcomes(verdicts), *self._tokens, ms))
 
 

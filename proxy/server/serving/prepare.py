@@ -81,7 +81,7 @@ def choose(
         found = route(other, known, alias_provider=config.alias_provider)
         ledger.note("info", "auto-review route selected", requestedModel=model, overrideModel=other)
         served = _served(ledger, config, other, found)
-        # nobody stands in for a model that we chose ourselves
+        # no other model answers in place of one that we chose ourselves
         return Candidates(other, lambda model: _accounts(ledger, ticket, asked, model, served, ours=True))
     served = _served(ledger, config, model, found)
 

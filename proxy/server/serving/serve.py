@@ -147,7 +147,7 @@ def _after(
 
 
 def _next_account(ledger: Ledger, candidates: Candidates, call: Call, error: ProxyError) -> None:
-    """Another account goes on with the request; everybody who watches is told, and who served before."""
+    """Another account goes on with the request; log, monitors and the provider that served before learn of it."""
     state, old = ledger.inquiry.state, candidates.current
     known = explained(state, error.replaced(provider=old.label), old.account, old.model)
     new = candidates.next_account()
@@ -168,7 +168,7 @@ def _next_model(ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates,
 
 
 def _final(ledger: Ledger, candidates: Candidates, error: ProxyError) -> ProxyError:
-    """The error of a request that nobody could serve: the first model's, told as of whom it is."""
+    """The error when every candidate failed: the first model's, under the name of the first model."""
     if not candidates.failures:
         return error
     note_refusal(ledger, error)
@@ -178,7 +178,7 @@ def _final(ledger: Ledger, candidates: Candidates, error: ProxyError) -> ProxyEr
 
 
 def note_refusal(ledger: Ledger, error: ProxyError) -> None:
-    """An account whose sign-in was refused is passed over for a while, whoever serves in place of it."""
+    """An account whose sign-in was refused is passed over for a while."""
     if ledger.serving is not None and ledger.serving.account and error.kind == "sign_in":
         ledger.inquiry.state.accounts.refused(ledger.serving.key)
 
@@ -208,7 +208,7 @@ def _failed(ledger: Ledger, error: Exception) -> web.StreamResponse:
 
 
 def _with_cure(ledger: Ledger, error: ProxyError) -> ProxyError:
-    """Whoever asked for an alias chose no provider, and may have signed in to another one."""
+    """A caller who asked for an alias chose no provider, and may have signed in to another one."""
     if error.kind != "sign_in" or ledger.serving is None or not ledger.serving.alias:
         return error
     cure = "Or set aliasProvider (PROXY_ALIAS_PROVIDER) to a provider that you are signed in to, and start again."
@@ -216,7 +216,7 @@ def _with_cure(ledger: Ledger, error: ProxyError) -> ProxyError:
 
 
 def _tell_others(ledger: Ledger, call: Call, provider: Provider) -> None:
-    """Whoever served this conversation before learns that it does not any more."""
+    """Tells the provider that served this conversation before that another one does now."""
     if call.owner is None:
         return
     for other in ledger.inquiry.state.accounts.everyone():

@@ -1,7 +1,7 @@
 """The one writer of event streams, and the watch over clients that leave.
 
 Batches are written as they come, each in one write. Two things happen between them, by a timer: a client that left ends
-the work within a second, and a long silence is filled, so that nobody in between gives up.
+the work within a second, and a long silence is filled, so that nothing in between gives up.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class EventWriter(AnswerWriter):
 
     async def send(self, events: list[Event]) -> None:
         """Passes a batch on. Framing without content is kept until content comes or the grace is over, so that a
-        failure before it keeps its status. One answer has one `message_start`, whoever goes on with it."""
+        failure before it keeps its status. One answer has one `message_start`, even if another account continues it."""
         if self._said <= Visible.FRAMING:
             events = self._framed(events)
             if not events:
@@ -352,7 +352,7 @@ class StreamedAnswer:
             if not writer.complete:
                 raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
             await writer.end()
-        return await writer.end()  # which went out before, whoever ended the work
+        return await writer.end()  # which went out before, however the work ended
 
     async def fail(self, error: ProxyError) -> web.StreamResponse:
         """The error as the last event, unless the answer is out whole."""
