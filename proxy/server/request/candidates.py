@@ -91,7 +91,7 @@ class Candidates:
         return bool(self._others)
 
     def account_follows(self, error: ProxyError, visible: Visible) -> bool:
-        """Whether another account continues after this error. An answer has one beginning, even if two accounts give it."""
+        """Whether another account continues after this error. One answer has one beginning."""
         return bool(self._more) and visible <= Visible.FRAMING and self._is_spent(self.current, error)
 
     def model_follows(self, error: ProxyError, visible: Visible) -> bool:
