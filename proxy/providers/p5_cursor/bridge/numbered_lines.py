@@ -3,9 +3,9 @@
 The service reads a whole file and writes it back whole. So a number that remains here ends up in the user's file, and a
 line that is dropped here is lost there. Claude Code numbers every line, empty ones too:
 
-    "     1→one\n     2→\n     3→three"     older versions
-    "1\tone\n2\t\n3\tthree"                newer ones
-    "1:one\n2:\n3:\tthree"                 the newest, for files with a line that begins with a tab
+    "     1→one\\n     2→\\n     3→three"     older versions
+    "1\\tone\\n2\\t\\n3\\tthree"                newer ones
+    "1:one\\n2:\\n3:\\tthree"                 the newest, for files with a line that begins with a tab
 
 In such a text, a line without a number is not part of the file.
 """
