@@ -23,7 +23,7 @@ from proxy.core.blocks import (
 from proxy.core.convert.chat_calls import ToolCall, ToolCallFragment, ToolCalls, fragments_of
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.reducer import DONE, EOF, AnswerPolicy, BadAnswer, CutAnswer
-from proxy.core.tokens.usage import Usage, count, detail, told_count, usage_of, with_thinking
+from proxy.core.tokens.usage import Usage, count, detail, reported_count, usage_of, with_thinking
 from proxy.core.tools.calls import ArgumentStream, are_readable
 
 #: upstream word -> stop reason; a word that is not here counts as `stop`
@@ -331,5 +331,5 @@ def chat_usage(usage: Any) -> Usage:
     cached = count(details.get("cached_tokens")) or count(usage.get("cached_tokens"))
     fresh = max(0, count(usage.get("prompt_tokens")) - cached)
     thought = detail(usage, "completion_tokens_details", "reasoning_tokens")
-    thought = told_count(usage.get("reasoning_tokens")) if thought is None else thought
+    thought = reported_count(usage.get("reasoning_tokens")) if thought is None else thought
     return with_thinking(usage_of(fresh, count(usage.get("completion_tokens")), cache_read=cached), thought)

@@ -32,7 +32,7 @@ def x_search_usage(web: int, x: int) -> dict[str, int]:
 MAX_COUNT = 2**53 - 1
 
 
-def told_count(value: Any) -> int | None:
+def reported_count(value: Any) -> int | None:
     """A token count of an upstream, None for what is no such."""
     return value if type(value) is int and 0 <= value <= MAX_COUNT else None
 
@@ -61,4 +61,4 @@ def thinking_tokens(usage: Mapping[str, Any]) -> int | None:
 def detail(usage: Mapping[str, Any], part: str, name: str) -> int | None:
     """A count in the details of an upstream's usage, None where it is not told."""
     details = usage.get(part)
-    return told_count(details.get(name)) if isinstance(details, Mapping) else None
+    return reported_count(details.get(name)) if isinstance(details, Mapping) else None
