@@ -180,4 +180,4 @@ def _words(one: Missing, label: str) -> str:
     cure = "Leave it out, or declare a tool of your own that the client runs."
     if one.kind.startswith(_SEARCH):
         cure = f"Use a model whose service searches, such as {SEARCHING_MODEL}, or a search tool of your own."
-    return f"{called} runs on the server, and {label} has none such for this model. {cure}"
+    return f"{called} runs on the server, and {label} has no such tool for this model. {cure}"
