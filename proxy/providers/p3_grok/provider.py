@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from proxy.auth.store import CredentialSource
-from proxy.core.convert.responses.searches import search_of, tells_of_search
+from proxy.core.convert.responses.searches import reports_search, search_of
 from proxy.core.convert.whole_answers import response_events
 from proxy.core.effort import EFFORTS
 from proxy.core.ingress import WEB_SEARCH, HostedTool, IngressRules
@@ -133,7 +133,7 @@ def answer_rules(grok: GrokSettings, *, converted: bool) -> AnswerRules:
         parts=True,
         exact=True,
         any_limit=True,
-        told_usage=True,
+        reported_usage=True,
         unnamed=_UNNAMED,
         unexplained=_UNNAMED,
     )
@@ -221,7 +221,7 @@ class GrokEventNotes:
         self.searched = False
 
     def observe(self, event: Mapping[str, Any]) -> None:
-        self.searched = self.searched or tells_of_search(event)
+        self.searched = self.searched or reports_search(event)
         note = not_shown(event)
         if note is not None and note not in self._noted and len(self._noted) < MAX_NOTES:
             self._noted.add(note)
