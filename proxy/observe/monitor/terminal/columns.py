@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from proxy.observe.monitor.sheet import life_share, newest_share
 from proxy.observe.monitor.snapshot import AgentRow, RequestRow, SessionRow
 from proxy.observe.monitor.terminal.cells import Line, Run, fit
 from proxy.observe.monitor.terminal.rows import EventLine, RequestLine, SessionLine
 from proxy.observe.monitor.terminal.view import Pane
-from proxy.observe.monitor.terminal.words import (
+from proxy.observe.monitor.words import (
     NAME_WIDTH,
     NONE,
     clock,
     counted,
-    duration,
     in_room,
     model,
     rate,
@@ -26,6 +26,7 @@ from proxy.observe.monitor.terminal.words import (
     spinner,
     target,
     tokens,
+    took,
 )
 
 #: Columns that name a session.
@@ -260,29 +261,12 @@ def _details(row: RequestLine) -> Run:
     return Run(row.request.cache.reason, "compact")
 
 
-def cached_share(shown: Any) -> float | None:
-    """The share of the input that came from the cache; of a request the one that was measured."""
-    if shown.cache.cached is not None:
-        return float(shown.cache.cached)
-    if not shown.cached_tokens or not shown.input_tokens:
-        return None
-    return float(shown.cached_tokens / shown.input_tokens)
-
-
-def session_share(row: SessionLine) -> float | None:
-    """Of all that was sent in the session, or by the agent."""
-    shown = row.shown
-    return (
-        shown.cached_tokens / shown.input_tokens if shown.input_tokens and shown.cached_tokens else shown.cache.cached
-    )
-
-
 def _share(row: SessionLine) -> Run:
-    return _share_run(session_share(row), bool(row.shown.cache.reason))
+    return _share_run(life_share(row.shown), bool(row.shown.cache.reason))
 
 
 def _cached(row: RequestLine) -> Run:
-    return _share_run(cached_share(row.request), bool(row.request.cache.reason))
+    return _share_run(newest_share(row.request), bool(row.request.cache.reason))
 
 
 def _share_run(value: float | None, lost: bool) -> Run:
@@ -307,9 +291,7 @@ COLUMNS: Mapping[str, Column] = {
     "out": Column("Out", _plain(lambda row: tokens(_of(row).output_tokens)), right=True),
     "cache": Column("Cache", _styled(_share), right=True),
     "cached": Column("Cached", _styled(_cached), right=True),
-    "rate": Column(
-        "Rate", _plain(lambda row: rate(_of(row).throughput, getattr(_of(row), "endpoint", ""))), right=True
-    ),
+    "rate": Column("Rate", _plain(lambda row: rate(_of(row).throughput)), right=True),
     "trend": Column("Trend", _trend),
     "status": Column("Status", _styled(lambda row: _status(row.shown.status))),
     "started": Column("Started", _plain(lambda row: clock(row.request.started_at))),
@@ -317,8 +299,8 @@ COLUMNS: Mapping[str, Column] = {
     "phase": Column("Status", _phase),
     "session": Column("Session", _session),
     "endpoint": Column("Endpoint", _plain(lambda row: row.request.endpoint)),
-    "elapsed": Column("Elapsed", _plain(lambda row: duration(row.request.elapsed)), right=True),
-    "latency": Column("Latency", _plain(lambda row: duration(row.request.elapsed)), right=True),
+    "elapsed": Column("Elapsed", _plain(lambda row: took(row.request.elapsed)), right=True),
+    "latency": Column("Latency", _plain(lambda row: took(row.request.elapsed)), right=True),
     "code": Column("Code", _styled(_code), right=True),
     "bad": Column("!", _styled(lambda row: Run("!" if row.request.bad else "", "bad"))),
     "details": Column("Details", _styled(_details)),

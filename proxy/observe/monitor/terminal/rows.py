@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Any
 
+from proxy.observe.monitor.sheet import SOUGHT
 from proxy.observe.monitor.snapshot import AgentRow, Notice, RequestRow, SessionRow, Snapshot, Throughput
 from proxy.observe.monitor.terminal.cells import clean, fit
 from proxy.observe.monitor.terminal.view import Key, Pane, Place, View
-from proxy.observe.monitor.terminal.words import NAME_WIDTH, model, session_name, share
+from proxy.observe.monitor.words import NAME_WIDTH, NO_SESSION, model, session_name, share
 
 #: How deep agents of agents are shown.
 MAX_DEPTH = 4
@@ -106,37 +107,31 @@ def _common(one: str, other: str) -> int:
 # What is shown, by the words of the filter.
 
 
-def _wanted(words: str) -> Callable[[Iterable[object]], bool]:
+def _wanted(words: str) -> Callable[[Any], bool]:
     wanted = words.casefold().split()
 
-    def test(texts: Iterable[object]) -> bool:
+    def test(row: Any) -> bool:
         if not wanted:
             return True
-        whole = " ".join(str(text) for text in texts if text).casefold()
+        rows = (row, *getattr(row, "agents", ()))
+        texts = (str(text) for each in rows for text in _texts(each) if text)
+        whole = " ".join((NO_SESSION if _whose(row) is None else "", *texts)).casefold()
         return all(word in whole for word in wanted)
 
     return test
 
 
-def _session_texts(row: SessionRow) -> Iterator[object]:
-    yield from (session_name(row.id), row.id, row.project)
-    yield from _named(row)
-    for agent in row.agents:
-        yield agent.id
-        yield from _named(agent)
+def _whose(row: Any) -> str | None:
+    session: str | None = row.id if isinstance(row, SessionRow) else row.session
+    return session
 
 
-def _named(row: SessionRow | AgentRow) -> Iterator[object]:
-    yield from (row.provider, row.requested, row.resolved, row.effort, row.status)
-
-
-def _request_texts(row: RequestRow) -> Iterator[object]:
-    yield from (session_name(row.session), row.session, row.project, row.agent, row.provider, row.requested)
-    yield from (row.resolved, row.effort, row.status, row.endpoint, row.http, row.error, row.id, row.cache.reason)
-
-
-def _event_texts(row: EventLine) -> Iterator[object]:
-    yield from (session_name(row.session), row.session, row.project, row.provider, row.model, row.code, row.message)
+def _texts(row: Any) -> Iterator[object]:
+    for path in SOUGHT:
+        value = row
+        for name in path.split("."):
+            value = getattr(value, name, None)
+        yield value
 
 
 # Sessions, each with its agents below it when they are open.
@@ -146,7 +141,7 @@ def _sessions(snapshot: Snapshot, view: View) -> list[SessionLine]:
     test = _wanted(view.words)
     order = SORTS["sessions"][sort_of("sessions", view)]
     rows = sorted(snapshot.sessions, key=lambda row: session_name(row.id))
-    rows = sorted((row for row in rows if test(_session_texts(row))), key=order)
+    rows = sorted((row for row in rows if test(row)), key=order)
     return [line for row in rows for line in _with_agents(row, row.id in view.opened)]
 
 
@@ -211,15 +206,13 @@ SORTS: Mapping[str, Mapping[str, Callable[[Any], float]]] = {
 
 def _active(snapshot: Snapshot, view: View) -> list[RequestLine]:
     test = _wanted(view.words)
-    return [RequestLine(row) for row in snapshot.active if test(_request_texts(row))]
+    return [RequestLine(row) for row in snapshot.active if test(row)]
 
 
 def _recent(snapshot: Snapshot, view: View) -> list[RequestLine]:
     test = _wanted(view.words)
     order = SORTS["recent"][sort_of("recent", view)]
-    return [
-        RequestLine(row) for row in sorted(filter(lambda row: test(_request_texts(row)), snapshot.recent), key=order)
-    ]
+    return [RequestLine(row) for row in sorted(filter(test, snapshot.recent), key=order)]
 
 
 # Events: what went wrong and what somebody should know, the newest first.
@@ -233,7 +226,7 @@ def _events(snapshot: Snapshot, view: View) -> list[EventLine]:
     told = {(row.session, row.cache.reason) for row in lost}
     found += [_cache_event(row) for row in lost]
     found += [_notice(row, projects) for row in snapshot.notices if (row.session, _reason(row)) not in told]
-    return sorted((row for row in found if test(_event_texts(row))), key=lambda row: -row.at)
+    return sorted((row for row in found if test(row)), key=lambda row: -row.at)
 
 
 def _failure(row: RequestRow) -> EventLine:
