@@ -96,7 +96,7 @@ AGENT = (_STATUS, Fact("agent", "{id}", page="copy"), Fact("agent above", "{pare
 #: What the words of a filter are sought in, of rows, of events, and of the agents of a session.
 SOUGHT = (
     *("id", "session", "agent", "project", "provider", "requested", "resolved", "effort", "status", "endpoint"),
-    *("http", "error", "cache.reason", "model", "code", "level", "message"),
+    *("http", "error", "cache.reason", "code", "level", "message"),
 )
 
 

@@ -12,7 +12,7 @@ from proxy.observe.monitor.sheet import SOUGHT
 from proxy.observe.monitor.snapshot import AgentRow, Notice, RequestRow, SessionRow, Snapshot, Throughput
 from proxy.observe.monitor.terminal.cells import clean, fit
 from proxy.observe.monitor.terminal.view import Key, Pane, Place, View
-from proxy.observe.monitor.words import NAME_WIDTH, NO_SESSION, model, session_name, share
+from proxy.observe.monitor.words import NAME_WIDTH, NO_SESSION, session_name, share
 
 #: How deep agents of agents are shown.
 MAX_DEPTH = 4
@@ -38,15 +38,6 @@ class SessionLine:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestLine:
-    request: RequestRow
-
-    @property
-    def key(self) -> Key:
-        return (self.request.id,)
-
-
-@dataclass(frozen=True, slots=True)
 class EventLine:
     """A failed request, a cache that was lost, or a notice. `request`: its id, to open it."""
 
@@ -58,14 +49,19 @@ class EventLine:
     project: str | None = None
     session: str | None = None
     provider: str | None = None
-    model: str = "-"
+    requested: str | None = None
+    resolved: str | None = None
 
     @property
     def key(self) -> Key:
         return (self.request, self.code, str(self.at), self.message)
 
 
-Row = SessionLine | RequestLine | EventLine
+Row = SessionLine | RequestRow | EventLine
+
+
+def key_of(row: Row) -> Key:
+    return (row.id,) if isinstance(row, RequestRow) else row.key
 
 
 def rows_of(pane: Pane, snapshot: Snapshot, view: View) -> list[Any]:
@@ -81,7 +77,7 @@ def selected(rows: Sequence[Row], place: Place) -> int:
     """The index of the selected row; 0 of none."""
     if place.key is None or not rows:
         return 0
-    found = next((index for index, row in enumerate(rows) if row.key == place.key), None)
+    found = next((index for index, row in enumerate(rows) if key_of(row) == place.key), None)
     return min(place.index, len(rows) - 1) if found is None else found
 
 
@@ -204,15 +200,12 @@ SORTS: Mapping[str, Mapping[str, Callable[[Any], float]]] = {
 # Requests.
 
 
-def _active(snapshot: Snapshot, view: View) -> list[RequestLine]:
-    test = _wanted(view.words)
-    return [RequestLine(row) for row in snapshot.active if test(row)]
+def _active(snapshot: Snapshot, view: View) -> list[RequestRow]:
+    return list(filter(_wanted(view.words), snapshot.active))
 
 
-def _recent(snapshot: Snapshot, view: View) -> list[RequestLine]:
-    test = _wanted(view.words)
-    order = SORTS["recent"][sort_of("recent", view)]
-    return [RequestLine(row) for row in sorted(filter(test, snapshot.recent), key=order)]
+def _recent(snapshot: Snapshot, view: View) -> list[RequestRow]:
+    return sorted(filter(_wanted(view.words), snapshot.recent), key=SORTS["recent"][sort_of("recent", view)])
 
 
 # Events: what went wrong and what somebody should know, the newest first.
@@ -249,8 +242,8 @@ def _cache_event(row: RequestRow) -> EventLine:
 
 def _of_request(row: RequestRow, code: str, role: str, message: str) -> EventLine:
     at = row.started_at + row.elapsed if row.finished_at is None else row.finished_at
-    name = model(row.requested, row.resolved)
-    return EventLine(at, code, role, message, row.id, row.project, row.session, row.provider, name)
+    names = row.provider, row.requested, row.resolved
+    return EventLine(at, code, role, message, row.id, row.project, row.session, *names)
 
 
 def _notice(row: Notice, projects: Mapping[str | None, str | None]) -> EventLine:
