@@ -53,7 +53,7 @@ class Retention(Rows):
         "PROXY_LOG_MAX_ERROR_BYTES",
         32 * _MIB,
         integer(1, 2**50),
-        "The same, all together.",
+        "Failed answers that are kept, all together.",
         fixed=True,
     )
     error_days: int = row(

@@ -14,7 +14,7 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.+-]+)?")
 
 #: What becomes of images.
 TOOL_IMAGES = ("omit", "reattach", "inline", "reject")
-#: How hosted searches are told to clients of the Messages API.
+#: How hosted searches are shown to clients of the Messages API.
 SEARCH_BLOCKS = ("text", "native")
 
 
@@ -37,7 +37,7 @@ class GrokSettings(Rows):
         "PROXY_P3_CLIENT_VERSION",
         "0.2.93",
         version,
-        "Version of the vendor's client that p3 is told; the service refuses old ones.",
+        "Version of the vendor's client that p3 gets; the service refuses old ones.",
     )
     models: Added = models_row("p3", MODELS)
     tool_image: str = row(
@@ -55,7 +55,7 @@ class GrokSettings(Rows):
         "PROXY_P3_SEARCH_BLOCKS",
         "text",
         word_of(*SEARCH_BLOCKS),
-        "How p3's own searches are told on /v1/messages: as text, or as server tool blocks.",
+        "How p3's own searches are shown on /v1/messages: as text, or as server tool blocks.",
     )
     encrypted_reasoning: bool = row(
         None,

@@ -33,7 +33,7 @@ class CursorSettings(Rows):
         "PROXY_P5_CLIENT_VERSION",
         "cli-2026.10.01-e373342",
         build,
-        "Build of the vendor's client that p5 is told; the service refuses old ones.",
+        "Build of the vendor's client that p5 gets; the service refuses old ones.",
     )
     models: Added = models_row(
         "p5", BASES, service_id, "also without a prefix; with a base, in the efforts of that model"
