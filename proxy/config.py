@@ -172,7 +172,7 @@ class Config(Rows):
         "PROXY_MAX_CONNECTIONS",
         512,
         integer(1, 100_000),
-        "Connections of clients at one time, idle ones too; a further one is told to come back (503).",
+        "Connections of clients at one time, idle ones too; one more gets a 503.",
         fixed=True,
     )
     idle_timeout_ms: int = row(
@@ -223,7 +223,7 @@ class Config(Rows):
         None,
         word_of("judge", "client", "off"),
         "Who checks the tool calls of Claude Code's auto mode: judge, a model that the proxy asks; client, the client"
-        " itself; off, nobody. Default: judge where the reviewer model's provider is signed in, else client.",
+        " itself; off, none. Default: judge where the reviewer model's provider is signed in, else client.",
     )
     compact_effort: str = row(
         None,
@@ -373,13 +373,18 @@ class Config(Rows):
         fixed=True,
     )
     captures_max_files: int = row(
-        None, "PROXY_TRAFFIC_MAX_TOTAL_FILES", 65_536, integer(1, 2**40), "All captures together, in files.", fixed=True
+        None,
+        "PROXY_TRAFFIC_MAX_TOTAL_FILES",
+        65_536,
+        integer(1, 2**40),
+        "Files of all captures together; what is beyond is not kept.",
+        fixed=True,
     )
     capture_max_bytes: int = row(
         None, "PROXY_TRAFFIC_MAX_CAPTURE_BYTES", 64 * _MIB, integer(1, 2**50), "One capture.", fixed=True
     )
     capture_max_files: int = row(
-        None, "PROXY_TRAFFIC_MAX_CAPTURE_FILES", 4_096, integer(1, 2**40), "One capture, in files.", fixed=True
+        None, "PROXY_TRAFFIC_MAX_CAPTURE_FILES", 4_096, integer(1, 2**40), "Files of one capture.", fixed=True
     )
     #: class -> a section that differs from its defaults
     sections: Mapping[type[Any], Any] = field(default_factory=dict, hash=False)

@@ -1,20 +1,38 @@
-"""Each statement of the interface has a row in the manual, and each row tests that exist."""
+"""Each statement of the interface names tests that show it, and the manual has each difference."""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "reference" / "interface.md").read_text()
 
-#: The statements of the interface: section, and the ids of its rows. Kept apart from the page, so that one that
-#: falls out of the page is missed.
+
+class Row(TypedDict):
+    """A statement: what the interface says, whether it `holds` here or `differs`, and what shows it.
+
+    A vector in `shown_by` is the case that the test before it runs for this statement.
+    """
+
+    section: str
+    id: str
+    says: str
+    here: str
+    shown_by: list[str]
+
+
+ROWS: list[Row] = json.loads(Path(__file__).with_name("interface_rows.json").read_text())
+
+#: The statements of the interface: section, and the ids of its rows. Kept apart from the rows, so that a lost row
+#: is missed.
 STATEMENTS: tuple[tuple[str, str], ...] = (
     (
         "Purpose",
@@ -92,33 +110,22 @@ STATEMENTS: tuple[tuple[str, str], ...] = (
     ),
 )
 
-#: A reason is some words; one word explains nothing.
-VERDICT = re.compile(r"holds|holds: \S.+|differs: \S+( \S+){4,}")
+#: A row of the manual's table of differences. A reason is some words; one word explains nothing.
+DIFFERENCE = re.compile(r"^\| (.+?) \| (\S+(?: \S+){4,}) \|$", re.MULTILINE)
 TEST = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
 
 
 @cache
 def functions_of(path: str) -> frozenset[str]:
-    """The names of the test functions of a file; none of a file that is not there."""
+    """The names of a file's test functions; empty if the file does not exist."""
     if not (ROOT / path).is_file():
         return frozenset()
     nodes = ast.walk(ast.parse((ROOT / path).read_text()))
     return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-def rows(page: str) -> Iterator[tuple[str, list[str]]]:
-    """Section and cells of each row, but for the heads of the tables."""
-    section = ""
-    for line in page.splitlines():
-        if line.startswith("## "):
-            section = line[3:]
-        elif line.startswith("|") and not line.startswith(("| id |", "|---")):
-            yield section, [cell.strip() for cell in line.strip("|").split(" | ")]
-
-
-def unshown(shown: str) -> Iterator[str]:
-    """What is wrong with the last cell of a row."""
-    names = re.findall(r"`([^`]*)`", shown)
+def unshown(names: list[str]) -> Iterator[str]:
+    """What is wrong with the tests that a row names."""
     if not any(TEST.fullmatch(name) for name in names):
         yield "names no test"
     for name in names:
@@ -128,25 +135,22 @@ def unshown(shown: str) -> Iterator[str]:
             yield f"names what is not there: {name}"
 
 
-def problems(page: str) -> list[str]:
-    """What is wrong with a page; nothing, if it is whole."""
+def problems(rows: list[Row]) -> list[str]:
+    """What is wrong with the rows."""
     expected = [(section, name) for section, names in STATEMENTS for name in names.split()]
-    found = list(rows(page))
-    told = [f"{row}: not four cells" for _, row in found if len(row) != 4]
-    whole = [(section, *row) for section, row in found if len(row) == 4]
-    places = [(section, name) for section, name, *_ in whole]
-    told += [f"{name}: no row below {section}" for section, name in expected if (section, name) not in places]
-    told += [f"{name}: no statement of {section}" for section, name in places if (section, name) not in expected]
-    told += [f"{name}: two rows" for name in {name for _, name in places} if sum(name == n for _, n in places) > 1]
-    for _, name, says, here, shown in whole:
-        told += [] if says else [f"{name}: says nothing"]
-        told += [] if VERDICT.fullmatch(here) else [f"{name}: neither holds nor differs for a reason"]
-        told += [f"{name}: {fault}" for fault in unshown(shown)]
-    return told
+    places = [(row["section"], row["id"]) for row in rows]
+    found = [f"{name}: no row in {section}" for section, name in expected if (section, name) not in places]
+    found += [f"{name}: no statement of {section}" for section, name in places if (section, name) not in expected]
+    found += [f"{name}: two rows" for name in {name for _, name in places} if sum(name == n for _, n in places) > 1]
+    for row in rows:
+        found += [] if row["says"] else [f"{row['id']}: says nothing"]
+        found += [] if row["here"] in ("holds", "differs") else [f"{row['id']}: neither holds nor differs"]
+        found += [f"{row['id']}: {fault}" for fault in unshown(row["shown_by"])]
+    return found
 
 
 def test_every_statement_has_a_row_and_every_row_a_test() -> None:
-    assert problems(PAGE) == []
+    assert problems(ROWS) == []
 
 
 def test_no_two_statements_have_one_name() -> None:
@@ -154,36 +158,40 @@ def test_no_two_statements_have_one_name() -> None:
     assert len(names) == len(set(names)) > 150
 
 
-def row(name: str = "healthz", here: str = "holds", shown: str = "") -> str:
-    return f"| {name} | x | {here} | {shown or f'`{GOOD}`'} |"
+def test_the_manual_has_each_difference_and_its_reason() -> None:
+    table = PAGE.partition("## What differs, and why")[2]
+    explained = [found[1] for found in DIFFERENCE.finditer(table) if found[1] != "the rule"]
+    assert sorted(explained) == sorted(row["says"] for row in ROWS if row["here"] == "differs")
+
+
+def row(name: str = "healthz", here: str = "holds", shown: str = "", *, section: str = "Health and Messages") -> Row:
+    return Row(section=section, id=name, says="x", here=here, shown_by=shown.split() or [GOOD])
 
 
 GOOD = "tests/test_interface.py::test_every_statement_has_a_row_and_every_row_a_test"
-HEALTH = next(line for line in PAGE.splitlines() if line.startswith("| healthz |"))
+VECTOR = "tests/vectors/messages_to_responses/no-summary.json"
 
 
 @pytest.mark.parametrize(
-    ("instead", "told"),
+    ("instead", "expected"),
     [
-        (row(), []),
-        (row(here="holds: as it stands"), []),
-        (row(here="differs: this is why it is another way"), []),
-        (row(shown=f"`{GOOD}` `tests/vectors/messages_to_responses/no-summary.json`"), []),
-        ("", ["healthz: no row below Health and Messages"]),
-        (f"## Limits\n{row()}\n## Health and Messages", ["healthz: no row below", "healthz: no statement of Limits"]),
-        (f"{row()}\n{row()}", ["healthz: two rows"]),
-        (f"{row()}\n{row('invented')}", ["invented: no statement of"]),
-        ("| healthz | x | holds |", ["not four cells", "healthz: no row below"]),
-        *((row(here=here), ["healthz: neither"]) for here in ("", "differs", "differs: reasons", "differs: ", "maybe")),
-        (row(shown="by hand"), ["healthz: names no test"]),
-        (row(shown="`tests/vectors/messages_to_responses/no-summary.json`"), ["healthz: names no test"]),
-        (row(shown=f"`{GOOD}` `tests/vectors/no/such.json`"), ["not there: tests/vectors/no/such.json"]),
-        (row(shown=f"`{GOOD}_not`"), ["not there: tests/test_interface.py::"]),
-        (row(shown="`tests/test_nothing.py::test_x`"), ["not there: tests/test_nothing.py::test_x"]),
-        (row(shown=f"`{GOOD}[case]`"), ["healthz: names no test", "not there"]),
+        ([row()], []),
+        ([row(here="differs")], []),
+        ([row(shown=f"{GOOD} {VECTOR}")], []),
+        ([], ["healthz: no row in Health and Messages"]),
+        ([row(section="Limits")], ["healthz: no row in", "healthz: no statement of Limits"]),
+        ([row(), row()], ["healthz: two rows"]),
+        ([row(), row("invented")], ["invented: no statement of"]),
+        *(([row(here=here)], ["healthz: neither"]) for here in ("", "maybe")),
+        ([row(shown="by hand")], ["healthz: names no test", "not there: by", "not there: hand"]),
+        ([row(shown=VECTOR)], ["healthz: names no test"]),
+        ([row(shown=f"{GOOD} tests/vectors/no/such.json")], ["not there: tests/vectors/no/such.json"]),
+        ([row(shown=f"{GOOD}_not")], ["not there: tests/test_interface.py::"]),
+        ([row(shown="tests/test_nothing.py::test_x")], ["not there: tests/test_nothing.py::test_x"]),
+        ([row(shown=f"{GOOD}[case]")], ["healthz: names no test", "not there"]),
     ],
 )
-def test_a_page_that_is_not_whole_is_seen(instead: str, told: list[str]) -> None:
-    found = problems(PAGE.replace(HEALTH, instead))
-    assert len(found) == len(told)
-    assert all(words in problem for problem, words in zip(found, told, strict=True))
+def test_a_fault_of_the_rows_is_seen(instead: list[Row], expected: list[str]) -> None:
+    found = problems([other for other in ROWS if other["id"] != "healthz"] + instead)
+    assert len(found) == len(expected)
+    assert all(words in problem for problem, words in zip(found, expected, strict=True))

@@ -87,7 +87,7 @@ JUDGE_OUTPUT = Metric(f"{_OF}judge_output_tokens_total", COUNTER, "Output tokens
 REFUSALS = Metric(
     f"{_OF}admission_refusals_total",
     COUNTER,
-    "Requests that were told to come back, by the limit that was reached.",
+    "Requests refused because a limit of the proxy was reached, by that limit.",
     ("limit",),
 )
 BUFFERED = Metric(f"{_OF}buffered_body_bytes", GAUGE, "Request bodies that are held now.")
@@ -98,7 +98,7 @@ LAG = Metric(
 ALLOWANCE_USED = Metric(
     f"{_OF}allowance_used_ratio",
     GAUGE,
-    "What is used of a window of the account's allowance, as the service told last; 1 is all of it.",
+    "The used share of a window of the account's allowance, by the service's newest number; 1 is all of it.",
     ("provider", "window", "limit"),
 )
 ALLOWANCE_RESET = Metric(

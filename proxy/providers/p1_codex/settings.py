@@ -50,7 +50,7 @@ class CodexSettings(Rows):
         "Ask p1 where the account's workspace is served, and send requests there.",
     )
     model: str | None = row(
-        "p1.model", "PROXY_P1_MODEL", None, model_name, "Model for every p1 request, whatever was asked for."
+        "p1.model", "PROXY_P1_MODEL", None, model_name, "Model for every p1 request, whatever the request names."
     )
     models: Added = models_row("p1", MODELS)
     effort: str | None = row(
@@ -58,7 +58,7 @@ class CodexSettings(Rows):
         "PROXY_P1_EFFORT",
         None,
         word_of(*RANKS),
-        "Reasoning effort for every p1 request, whatever was asked for.",
+        "Reasoning effort for every p1 request, whatever the request names.",
     )
     service_tier: str | None = row(
         "p1.serviceTier", "PROXY_P1_SERVICE_TIER", None, word_of(*TIERS), "Service tier for every p1 request."
