@@ -26,10 +26,7 @@ class BaseProvider(Generic[Section]):
 
     def __init__(self, services: Services) -> None:
         self._services = services
-
-    @property
-    def label(self) -> str:
-        return self.entry.label
+        self.label = self.entry.label
 
     @property
     def _settings(self) -> Section:

@@ -17,14 +17,8 @@ from proxy.observe.timings import Timings
 from proxy.server.callers.callers import CALLER
 from proxy.server.request import guard
 from proxy.server.request.families import MEDIA, MESSAGES, WATCHING, ClientRoute, Family
-from proxy.server.request.replies import (
-    TIMING_HEADER,
-    as_proxy_error,
-    error_response,
-    id_headers,
-    is_loss,
-    unforeseen,
-)
+from proxy.server.request.inquiry import TIMING_HEADER, id_headers
+from proxy.server.request.replies import as_proxy_error, error_response, is_loss, unforeseen
 from proxy.server.request.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
 from proxy.settings import rows_of
 

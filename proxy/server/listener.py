@@ -17,7 +17,8 @@ from proxy.config import Config
 from proxy.core.sse import encode_json
 from proxy.errors import ProxyError, RequestError, messages_body
 from proxy.server.request.families import MODELS
-from proxy.server.request.replies import error_response, id_headers
+from proxy.server.request.inquiry import id_headers
+from proxy.server.request.replies import error_response
 
 #: How long a connection that is one too many may take to read why.
 REFUSED_S = 1.0

@@ -49,7 +49,7 @@ from proxy.providers.p1_codex.signed import Signer
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.upstream.adapter import translated
-from proxy.providers.upstream.new_models import NewModels, is_new
+from proxy.providers.upstream.new_models import NewModels
 from proxy.providers.upstream.transport import HttpTimers, HttpTransport
 
 
@@ -103,7 +103,7 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         return served_target(target, body, model_for(target.model, self._settings.models))
 
     def _noted(self, target: Target) -> Target:
-        if is_new(target.model, MODELS, self._settings.models):
+        if target.model not in MODELS and target.model not in dict(self._settings.models):
             self._new_models.met(target.model, like(target.model))
         return target
 

@@ -39,7 +39,7 @@ from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestBody, RequestCredential, translated
 from proxy.providers.upstream.attempts import AttemptRunner
-from proxy.providers.upstream.new_models import NewModels, is_new
+from proxy.providers.upstream.new_models import NewModels
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
     Batch,
@@ -299,7 +299,7 @@ class GrokProvider(SignedInProvider[GrokSettings]):
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         target = target_of(model, request, self._settings.models)
-        if is_new(target.model, MODELS, self._settings.models):
+        if target.model not in MODELS and target.model not in dict(self._settings.models):
             self._new_models.met(target.model, NEWEST.id)
         return target
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-
-from proxy.core.routing import Added
 from proxy.observe.lifecycle import Log
 
 #: Models beyond this many are not noted.
 MAX_NOTED = 256
-
-
-def is_new(name: str, listed: Container[str], added: Added) -> bool:
-    """Whether an upstream model is listed neither by its provider nor in the settings."""
-    return name not in listed and name not in dict(added)
 
 
 class NewModels:

@@ -111,14 +111,10 @@ class Tokenizer:
         self._executor = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="tokens")
         self._lock = threading.Lock()
         self._encoding: tiktoken.Encoding | None = None
+        self.loaded = False  # whether the vocabulary is
         self._broken: str | None = None
         self._counts = TextCounts(self._limits.remembered)
         self._estimates = TextCounts(self._limits.remembered)
-
-    @property
-    def loaded(self) -> bool:
-        """Whether the vocabulary is loaded."""
-        return self._encoding is not None
 
     async def run(self, work: Callable[[Length], T], *, size: int | None = None) -> T:
         """The result of `work(length)`. Raises BusyError when the workers do not reach it in time.
@@ -192,6 +188,7 @@ class Tokenizer:
                 if self._encoding is None and self._broken is None:
                     try:
                         self._encoding = self._load()
+                        self.loaded = True
                     except Exception as error:  # a missing or damaged file must not fail requests
                         self._broken = f"{type(error).__name__}: {error}"
         return self._encoding

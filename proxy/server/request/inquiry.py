@@ -22,6 +22,14 @@ HeaderValues = Mapping[str, list[str]]
 _CLIENT_IDS = ("x-client-request-id", "x-request-id")
 _MAX_CLIENT_ID = 200
 
+#: Tells where the time went, in the form that browsers and the tools of developers read.
+TIMING_HEADER = "Server-Timing"
+
+
+def id_headers(request_id: str) -> dict[str, str]:
+    """The anthropic SDK reads the one, the openai SDK the other."""
+    return {"request-id": request_id, "x-request-id": request_id}
+
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:

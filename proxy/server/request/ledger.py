@@ -42,8 +42,7 @@ from proxy.observe.log.redact import shown_query
 from proxy.providers.contract import Target
 from proxy.server.request.cache_watch import Asked, CacheCheck
 from proxy.server.request.candidates import Candidate
-from proxy.server.request.inquiry import Inquiry
-from proxy.server.request.replies import TIMING_HEADER, id_headers
+from proxy.server.request.inquiry import TIMING_HEADER, Inquiry, id_headers
 
 #: Names what a request asked for and did not get, by the paths of its members.
 IGNORED_HEADER = "x-model-proxy-ignored"

@@ -1,4 +1,4 @@
-"""What all answers share: their headers, errors in the caller's format, and whether anybody still reads."""
+"""What all answers share: their form, errors in the caller's format, and whether the client has left."""
 
 from __future__ import annotations
 
@@ -13,14 +13,6 @@ from proxy.core.sse import encode_json
 from proxy.errors import ProxyError, RequestError, headers
 from proxy.observe.lifecycle import Log
 from proxy.server.request.families import Family
-
-#: Tells where the time went, in the form that browsers and the tools of developers read.
-TIMING_HEADER = "Server-Timing"
-
-
-def id_headers(request_id: str) -> dict[str, str]:
-    """The anthropic SDK reads the one, the openai SDK the other."""
-    return {"request-id": request_id, "x-request-id": request_id}
 
 
 def json_response(body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -23,7 +23,8 @@ from proxy.observe.metrics.registry import CONTENT_TYPE
 from proxy.observe.monitor import sheet
 from proxy.server.callers.callers import CALLER
 from proxy.server.request.families import WATCHING
-from proxy.server.request.replies import TIMING_HEADER, has_left, id_headers, json_response
+from proxy.server.request.inquiry import TIMING_HEADER, id_headers
+from proxy.server.request.replies import has_left, json_response
 from proxy.server.request.state import REQUEST_ID, STATE, TIMINGS, AppState
 from proxy.server.serving.allowances import allowance_rows
 from proxy.server.serving.stream import HEADERS
