@@ -28,10 +28,7 @@ def check_folder(context: Context) -> None:
     """Raises ConfigError for a named folder that does not exist: a start without its settings is not intended."""
     root = config_root(context.environment)
     if context.environment.get(FOLDER_VARIABLE) and not root.is_dir():
-        raise ConfigError(
-            f"{FOLDER_VARIABLE}: {root} is no folder; expected one that exists, as `{context.program} config init`"
-            " would make it"
-        )
+        raise ConfigError(f"{FOLDER_VARIABLE}: {root} is not a folder; `{context.program} config init` creates it")
 
 
 def is_open(config: Config, root: Path) -> bool:

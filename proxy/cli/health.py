@@ -38,8 +38,8 @@ async def is_proxy(host: str, port: int, limit_s: float) -> bool:
 
 
 def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
-    parser.add_argument("--port", type=int, help="in place of the one in the settings")
-    parser.add_argument("--seconds", type=float, default=PROBE_S, metavar="S", help="wait at most so long")
+    parser.add_argument("--port", type=int, help="instead of the port in the settings")
+    parser.add_argument("--seconds", type=float, default=PROBE_S, metavar="S", help="longest wait in seconds")
 
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:

@@ -73,7 +73,7 @@ class Call:
     target       what the provider made of the name
     request_id   ours: in the answer's headers, the log and the monitor
     session      session id for caches and affinity, None when the client named none
-    owner        key of conversation state, None for a request that must leave none behind
+    owner        key of conversation state, None for a request that must leave none
     auto_review  the safety classifier, sent to a model of our choice
     cache_hint   the caller's own prompt cache key, for a request without a session
     folded       the answer is sent whole, at its end
@@ -157,7 +157,7 @@ class Provider(Protocol):
         ...
 
     def catalog(self) -> Catalog:
-        """The entry's catalogue, or one that lists more models behind its prefixes. Never waits."""
+        """The entry's catalogue, or one that lists more models for its prefixes. Never waits."""
         ...
 
     def signed_in(self) -> bool:

@@ -53,7 +53,7 @@ def test_a_folder_that_was_named_must_be_there(line: str, tmp_path: Path, config
     (tmp_path / "file").touch()
     for name in ("nowhere", "file"):
         status, out = config(line, PROXY_CONFIG_DIR=str(tmp_path / name))
-        assert status == 1 and out.startswith(f"model-proxy: PROXY_CONFIG_DIR: {tmp_path / name} is no folder; ")
+        assert status == 1 and out.startswith(f"model-proxy: PROXY_CONFIG_DIR: {tmp_path / name} is not a folder; ")
     assert config(line, PROXY_CONFIG_DIR="", HOME=str(tmp_path / "nowhere"))[0] == 0
 
 

@@ -119,7 +119,7 @@ def answers(url: str) -> bool:
         ours = False
     if not ours:
         raise ConfigError(
-            f"{urlsplit(url).netloc} is taken by another program, which is no model-proxy. End it, or choose another"
+            f"{urlsplit(url).netloc} is taken by another program, not a model-proxy. End it, or choose another"
             " port with PROXY_PORT or `port` in config.json"
         )
     return True

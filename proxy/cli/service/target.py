@@ -84,7 +84,7 @@ def _unsaid(context: Context) -> tuple[str, ...]:
 def _check(target: Target) -> None:
     texts = (*target.command, *target.variables.values(), str(target.config), str(target.state))
     if any(not text.isprintable() for text in texts):
-        raise ConfigError("a path with characters that cannot be printed is in the way: no service can be told of it")
+        raise ConfigError("a service cannot use a path with unprintable characters")
     for name in FOLDERS:
         value = target.environment.get(name)
         if value and not Path(value).is_absolute():

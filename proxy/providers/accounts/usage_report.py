@@ -22,7 +22,7 @@ _IDENTITIES = ("user", "account", "workspace", "email")
 #: Shown when no line could be made of an answer.
 NOT_UNDERSTOOD = "nothing that this version understands; --json prints the answer"
 
-#: A smaller difference of two clocks is due to the answer's way.
+#: A smaller difference of two clocks is due to the answer's travel time.
 SAME_CLOCK_S = 60.0
 
 Usage = dict[str, Any]

@@ -306,7 +306,7 @@ class CursorAdapter:
 
 
 def owner_of_run(call: Call) -> Owner | None:
-    """The owner of a request's run; None for a request that must leave none behind."""
+    """The owner of a request's run; None for a request that must leave none."""
     if call.owner is not None or not call.converted or call.session is None:
         return call.owner
     return Owner(call.session)

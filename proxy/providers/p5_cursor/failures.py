@@ -309,7 +309,7 @@ def document_error(body: bytes) -> UpstreamError:
         return run_error(report)
     words = report.words
     if report.bare:
-        words = f"the answer is no stream of the service ({report.code}): {ROUTE_CURE}"
+        words = f"the answer is not a stream of the service ({report.code}): {ROUTE_CURE}"
     return RunError(f"{LABEL}: {words}", report, kind="upstream", status=502, repeatable=False)
 
 

@@ -208,8 +208,8 @@ class EventReader:
 
 
 def loads(data: bytes) -> Any:
-    """Parses the data of an event; long data in a thread, so that other tasks run. Raises ValueError and
-    RecursionError."""
+    """Parses the data of an event. Long data belongs in a thread, so that other tasks run meanwhile. Raises ValueError
+    and RecursionError."""
     return load_long_json(data) if len(data) > LARGE_BYTES else load_json(data.decode())
 
 

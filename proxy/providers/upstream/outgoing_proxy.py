@@ -71,7 +71,7 @@ class OutboundConnector(HookedConnector):
             why = next((words for kind, words in _WHY.items() if isinstance(error, kind)), "no connection")
             raise _failure(proxy, f"could not be reached ({why}); check {proxy.variable}") from None
         except (aiohttp.ClientError, OSError):
-            words = f"opened no tunnel to {_place(request)}: its answer was broken off or is no HTTP"
+            words = f"opened no tunnel to {_place(request)}: its answer broke off or is not HTTP"
             raise _failure(proxy, f"{words}; check {proxy.variable}") from None
 
     async def check_answer(

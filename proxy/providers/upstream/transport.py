@@ -359,7 +359,7 @@ def unreachable(service: Service, error: Exception, timeout_s: float) -> Upstrea
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return service.error(f"its certificate is not trusted; {TRUST}", kind="certificate")
     if isinstance(error, aiohttp.ClientResponseError):
-        return service.error("the head of the upstream's answer is no HTTP", kind="transport")
+        return service.error("the head of the upstream's answer is not HTTP", kind="transport")
     hint = f"; {TRUST}" if isinstance(error, aiohttp.ClientSSLError) else ""
     return service.error(f"cannot reach the upstream ({type(error).__name__}){hint}", kind="transport")
 

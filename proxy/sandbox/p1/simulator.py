@@ -50,7 +50,7 @@ def _has_good_filters(settings: Any) -> bool:
 
 
 def _is_plain(member: str, kind: type) -> Fault:
-    """A member has this type if present; null does not count."""
+    """Requires this type of a member that is present; null is refused."""
     return fits(lambda item: isinstance(item.get(member, kind()), kind))
 
 

@@ -126,7 +126,10 @@ def test_a_checkout_is_found_by_the_service(target: Target) -> None:
 
 @pytest.mark.parametrize(
     ("variables", "said"),
-    [({"PROXY_CONFIG_DIR": "own"}, "PROXY_CONFIG_DIR: expected an absolute"), ({"XDG_STATE_HOME": "/a\nb"}, "printed")],
+    [
+        ({"PROXY_CONFIG_DIR": "own"}, "PROXY_CONFIG_DIR: expected an absolute"),
+        ({"XDG_STATE_HOME": "/a\nb"}, "unprintable"),
+    ],
 )
 def test_a_folder_that_no_service_can_be_told_of_is_refused(variables: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):

@@ -198,7 +198,7 @@ def test_a_document_in_place_of_a_stream() -> None:
     assert error.status == 502 and error.message == "p5: m"
     assert document_error(b'{"code":"unauthenticated","message":"m"}').status == 401
     page = document_error(b"<html>proxy</html>")
-    assert page.status == 502 and "no stream" in page.message and "*.cursor.sh" in page.message
+    assert page.status == 502 and "not a stream" in page.message and "*.cursor.sh" in page.message
 
 
 def test_no_credential_of_the_services_words_is_passed_on() -> None:

@@ -77,7 +77,7 @@ FRAMES: list[Row] = [
     *rows(Good(blocks=("text", "thinking", "text")), "thoughts_between"),
     *rows(UNREADABLE_TEXT, "huge_length huge_frame gzip_bomb bad_gzip bad_end strange_flags malformed"),
     *rows(UNREADABLE, "huge_length huge_frame bad_gzip malformed", {"after": "nothing"}, {"after": "created"}),
-    *rows(Refused(502, "api_error", words="no stream"), "garbage"),
+    *rows(Refused(502, "api_error", words="not a stream"), "garbage"),
     *rows(UNREADABLE_TEXT, "garbage", LATE),
     *rows(GOOD, "grpc_trailer", {"status": 8, "message": "behind the end of the turn"}),
 ]
@@ -142,7 +142,7 @@ HTTP: list[Row] = [
     *rows(REGION, "unsupported_region"),
     *rows(Refused(429, "rate_limit_error", headers=FINAL, words="hit your usage limit"), "usage_limit"),
     *rows(Refused(502, "api_error", words="p5.baseUrl"), "empty_body"),
-    *rows(Refused(502, "api_error", words="no stream of the service (internal)"), "json_document"),
+    *rows(Refused(502, "api_error", words="not a stream of the service (internal)"), "json_document"),
     *rows(Good(2), "json_document", {"code": "unauthenticated"}),
     *rows(Good(2, waits=(1.0,)), "rate_limit"),
     *rows(Refused(429, "rate_limit_error", 4, {"Retry-After": "1"}), "rate_limit", {"times": 4}),

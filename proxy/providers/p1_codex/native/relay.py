@@ -155,8 +155,8 @@ async def _shown_later(frames: bytes, further: bool) -> bytes:
 
 
 def _shown(frames: bytes, further: bool) -> bytes:
-    """The frames without secrets; a failure's also without data that others rewrite for the client. `further`: they
-    begin within a failure."""
+    """The frames without secrets; a failure's also without encoded data, which only other frames have for the client.
+    `further`: they begin within a failure."""
     first, *others = _FRAME_END.split(blanked_bytes(frames))
     rest = (shown_bytes(frame) if _is_failure(frame) else frame for frame in others)
     return (shown_bytes(first) if further or _is_failure(first) else first) + b"".join(rest)

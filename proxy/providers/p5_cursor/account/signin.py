@@ -87,7 +87,7 @@ async def _asked(ask: Callable[[], Awaitable[TokenResponse]], hide: Secret) -> T
         return SignInError(message, provider=LABEL, final=answer.status in FINAL)
     if not answer.data:
         return SignInError(
-            "The sign-in failed: the answer is no JSON object, or an empty one.", provider=LABEL, final=True
+            "The sign-in failed: the answer is not a JSON object, or is empty.", provider=LABEL, final=True
         )
     return answer
 

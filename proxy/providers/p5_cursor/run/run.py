@@ -124,7 +124,7 @@ class Run:
 
     async def resume(self, block: Mapping[str, Any], aside: Aside, capture: RequestCapture) -> None:
         """Continues with the client's `tool_result` block, which may be large. From now on the caller holds the run,
-        even when this raises: nobody else can bring the result."""
+        even when this raises: no other request can bring the result."""
         call, self.offered = self.offered, None
         if call is None:
             raise RuntimeError("nothing was offered")

@@ -17,7 +17,7 @@ from proxy.sandbox.upstream import KEPT_REQUESTS, Socket
 from proxy.sandbox.wires.refusal import Refused, invalid
 from proxy.sandbox.wires.responses.answer import error_object
 
-#: Checks for a pong: so few that a busy machine, which is late with both, does not miss one.
+#: Checks for a pong within its time: so many that a busy machine, which is late with both, does not miss one.
 LOOKS = 20
 
 #: Bytes that the kernel may accept ahead of a slow reader.

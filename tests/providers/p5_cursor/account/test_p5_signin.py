@@ -127,7 +127,7 @@ async def test_a_page_that_nobody_confirms(world: World) -> None:
 
 #: in place of the tokens -> what is wrong with it
 UNUSABLE: list[tuple[Any, str]] = [
-    *((granted, "no JSON object") for granted in ("<html>signed in</html>", [], {}, "null")),
+    *((granted, "not a JSON object") for granted in ("<html>signed in</html>", [], {}, "null")),
     *(({"accessToken": bad, "refreshToken": "SECRET"}, "no usable accessToken") for bad in (None, "", " ", 5, "a\nb")),
     *(({"accessToken": "SECRET", "refreshToken": bad}, "no usable refreshToken") for bad in (None, "", 5, "r\x1b")),
     ({"authId": "SECRET"}, "no usable accessToken"),
