@@ -1,1 +1,1 @@
-"""What is left of the allowances of the accounts, as values: read from what a service tells, kept, shown."""
+"""The allowances of accounts and what is left of them, as values that services report and users see."""

@@ -1,4 +1,4 @@
-"""An allowance in the open form that comparable programs share: an account with its meters."""
+"""Writes an allowance in the open format of comparable programs: an account with its meters."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from proxy.core.allowances.report import FULL, Allowance, AllowanceWindow, status_of
 from proxy.core.allowances.words import utc_text
 
-#: Minutes of a window -> how programs call it, and how people do.
+#: minutes of a window -> its name for programs, and for people.
 _LENGTHS = {300: ("5h", "5h"), 1440: ("daily", "Daily"), 10_080: ("weekly", "Weekly"), 43_200: ("monthly", "Monthly")}
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderAllowance:
-    """An allowance, and whose it is.
+    """An allowance and its provider.
 
-    label    of the provider: p1
-    product  the subscription, as its vendor calls it
+    label    the provider's label: p1
+    product  the vendor's name of the subscription
     """
 
     label: str
@@ -28,8 +28,7 @@ class ProviderAllowance:
 
 
 def accounts_json(found: Sequence[ProviderAllowance], now: float, wanted: str = "") -> dict[str, Any]:
-    """The provider that is wanted, or the one with the least left, as the readers of one account expect it; beside it
-    all of them as `accounts`.
+    """The wanted provider, or the one with the least left, in the format of one account; and all of them as `accounts`.
 
     {"provider": "OpenCode Go", "label": "p4", "status": "ok", "updatedAt": "…Z", "meters": [{…}], "accounts": [{…}]}
     """
@@ -41,7 +40,7 @@ def accounts_json(found: Sequence[ProviderAllowance], now: float, wanted: str = 
 
 
 def account_json(one: ProviderAllowance, now: float) -> dict[str, Any]:
-    """One account. A window that began again since it was told of is no meter: nobody knows what is used of it."""
+    """One account. A window that was reset since it was reported is left out, since its use is unknown."""
     current = [window for window in one.known.windows if window.used is not None and not window.is_over(now)]
     as_of = one.known.as_of
     return {

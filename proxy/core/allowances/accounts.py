@@ -1,4 +1,4 @@
-"""Several accounts of one provider: how they are called, and which of them serves a request. Pure."""
+"""Several accounts of one provider: their names, and which of them serves a request. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 #: The account without a name.
 DEFAULT = "default"
-#: One user has a handful; each costs a look at its file with every request.
+#: Maximum number of named accounts. Each costs a stat of its file with every request.
 MAX_NAMED = 16
-#: Small letters only: some file systems do not tell them from large ones, and two names would be one folder.
+#: Lower case only: some file systems ignore case, and two names would be one folder.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}", re.ASCII)
 NAME_RULE = "1 to 32 small letters, digits, - and _, the first a letter or a digit"
 
 
 def is_name(text: str) -> bool:
-    """Whether an account may be called so.
+    """Whether a text may be the name of an account.
 
     >>> is_name("work"), is_name("../work"), is_name("Work"), is_name("")
     (True, False, False, False)
@@ -25,7 +25,7 @@ def is_name(text: str) -> bool:
 
 
 def account_key(label: str, name: str) -> str:
-    """How an account stands in tables, in what monitors show, and in signatures.
+    """The name of an account in tables, monitors and signatures.
 
     >>> account_key("p1", "work"), account_key("p1", "default")
     ('p1/work', 'p1')
@@ -34,7 +34,7 @@ def account_key(label: str, name: str) -> str:
 
 
 def for_account(text: str, label: str, name: str) -> str:
-    """A text for the user, whose author knows nothing of accounts, with the command that concerns this one.
+    """A text for the user with its sign-in command made that of this account.
 
     >>> for_account("run `model-proxy auth login p1`", "p1", "work")
     'run `model-proxy auth login p1 --as work`'
@@ -46,11 +46,11 @@ def for_account(text: str, label: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of an account when somebody asks for one.
+    """What is known of an account when one is chosen.
 
-    used    per cent of its fullest window; an account that nothing is known of is untouched
-    opens   when a spent account begins again, epoch seconds; None: it is not spent
-    failed  its sign-in was refused a short time ago
+    used    per cent of its fullest window; 0 if nothing is known
+    opens   when a spent account can be used again, epoch seconds; None if it is not spent
+    failed  whether its sign-in was refused a short time ago
     """
 
     name: str
@@ -67,11 +67,11 @@ class Standing:
 def in_order(
     accounts: Sequence[Standing], *, stays: str | None = None, bound: str | None = None, onward: bool = False
 ) -> tuple[str, ...]:
-    """Who serves a request, and, where it may go on, who does instead when a window turns out to be spent.
+    """The account that serves a request, then, if `onward`, those that may serve instead if a window proves spent.
 
     stays   the account that the session began with
-    bound   the account that the settings give to the caller: nobody else's is used for it, and its own for it always
-    onward  whether a spent account is passed over for another; else the session stays, and the caller gets the error
+    bound   the account that the settings assign to the caller, which is then the only one
+    onward  whether another account replaces a spent one; else the session stays, and the caller gets the error
 
     >>> in_order([Standing("a", used=50), Standing("b")]), in_order([Standing("a"), Standing("b")], stays="b")
     (('b',), ('b',))
@@ -91,5 +91,5 @@ def in_order(
 
 
 def _least_bad(one: Standing) -> tuple[bool, bool, float, str]:
-    """Of those that are not fit: one that is signed in, and the one that begins again first."""
+    """A sort key of accounts that are not fit: prefers those signed in, then the one that can be used again first."""
     return not one.signed_in, one.failed, one.opens or 0.0, one.name

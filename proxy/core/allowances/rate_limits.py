@@ -1,5 +1,4 @@
-"""Rate limits that are counted in windows of time, and the moments in them, as values: for the log, the terminal, a
-monitor."""
+"""Rate limits in windows of time, as values for the log, the terminal and monitors."""
 
 from __future__ import annotations
 
@@ -7,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-#: Numbers beyond this are no seconds: then they are milliseconds, or no moment at all.
+#: Larger numbers are not seconds but milliseconds, or no moment at all.
 _MOST_S = 1e11
 
 
 def moment_of(text: str) -> float | None:
-    """Epoch seconds of a moment in a text: ISO 8601, in UTC where it names no zone, or a number.
+    """Epoch seconds of a moment in a text: ISO 8601, in UTC if it names no zone, or a number; else None.
 
     >>> moment_of("2026-10-01T12:00:00.000Z"), moment_of("2026-10-01T14:00:00+02:00"), moment_of("2026-10-01T12:00:00")
     (1790856000.0, 1790856000.0, 1790856000.0)
@@ -38,8 +37,8 @@ class Window:
     """One window.
 
     used       per cent; may pass 100
-    minutes    how long it is, None when the upstream does not say
-    resets_at  when it begins again, epoch seconds
+    minutes    its length, None if the upstream does not say
+    resets_at  when it is reset, epoch seconds
     """
 
     used: float
@@ -59,7 +58,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Credits:
-    """Credits that pay for requests when the windows are used up."""
+    """Credits that pay for requests once the windows are used up."""
 
     available: bool = False
     unlimited: bool = False
@@ -70,7 +69,7 @@ class Credits:
 class RateLimitStatus:
     """The rate limits of an account at one moment.
 
-    limits   name of a limit -> its windows, as the upstream orders them
+    limits   name of a limit -> its windows, in the upstream's order
     active   the limit that refused the newest request, if one did
     """
 
@@ -80,8 +79,7 @@ class RateLimitStatus:
     active: str | None = None
 
     def spent_until(self, limit: str, now: float) -> float | None:
-        """When the used-up windows of a limit are all over, epoch seconds; None when none is used up, as far as is
-        known."""
+        """When all used-up windows of a limit are reset, epoch seconds; None if none is known to be used up."""
         moments = [
             window.resets_at
             for window in self.limits.get(limit, ())

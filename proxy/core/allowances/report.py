@@ -1,6 +1,6 @@
-"""What a service tells of an account's allowance, in one form for all of them; and what is known once it told more.
+"""A service's report on an account's allowance, in one form for all services, and the merging of reports.
 
-Times are epoch seconds of this machine's clock. Nothing here asks for the time: `now` is an argument.
+Times are epoch seconds of this machine's clock. Nothing here reads a clock: `now` is an argument.
 """
 
 from __future__ import annotations
@@ -8,32 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-#: Beyond this an account is not that of one user.
+#: Maximum number of windows of an account.
 MAX_WINDOWS = 32
 
 FULL = 100.0
-#: Per cent of a window that are worth a word, each once until the window begins again.
+#: Per cent of a window that cause a warning, each once until the window is reset.
 STEPS = (80, 95, 100)
-#: A use below this says that the window began again, whatever its times say. Below the first step, since that of a
-#: rolling window goes up and down.
+#: A use below this means that the window was reset, whatever its times are. Well below the first step, since the use of
+#: a rolling window goes up and down.
 REARMED_BELOW = 70.0
 
 
 @dataclass(frozen=True, slots=True)
 class AllowanceWindow:
-    """A stretch of time, and what may be used in it.
+    """A period of time, and how much of it is used.
 
-    title      how it is called: `5 hours`, `Weekly`
-    used       per cent, may pass 100; None when only amounts are known
-    as_of      when the service said so
+    title      its name: `5 hours`, `Weekly`
+    used       per cent, may pass 100; None if only amounts are known
+    as_of      time of the report
     limit      what is limited, "" for everything
-    minutes    how long it is, None when the service does not say
-    resets_at  when it begins again
-    words      what is used of it, where the service tells more than the share: `3 of 100 used, 97 left`
-    resets     when it begins again as the service wrote it, "" where it wrote a number
-    name       what programs call it, "" for the title
-    beyond     what may be spent when the others are used up: it refuses nobody
-    warned     the highest of the STEPS that was told of
+    minutes    its length, None if the service does not say
+    resets_at  when it is reset
+    words      its use in words, if the service reports more than the share: `3 of 100 used, 97 left`
+    resets     when it is reset in the service's words, "" if that was a number
+    name       its name for programs, "" for the title
+    beyond     whether it only counts what is spent after the others are used up, and refuses nothing
+    warned     the highest of the STEPS for which there was a warning
     """
 
     title: str
@@ -49,19 +49,19 @@ class AllowanceWindow:
     warned: int = 0
 
     def is_over(self, now: float) -> bool:
-        """Whether it has begun again since it was told of: then nobody knows what is used."""
+        """Whether it was reset since it was reported: then its use is unknown."""
         ends = [self.resets_at] if self.resets_at is not None else []
         if self.minutes:
             ends.append(self.as_of + self.minutes * 60)
         return bool(ends) and min(ends) <= now
 
     def is_spent(self, now: float) -> bool:
-        """Whether nothing is left until an end that is known."""
+        """Whether nothing is left until a known end."""
         return self.used is not None and self.used >= FULL and self.resets_at is not None and not self.is_over(now)
 
     @property
     def full_title(self) -> str:
-        """With what it limits.
+        """The title with what it limits.
 
         >>> AllowanceWindow("Weekly", 3, 0).full_title, AllowanceWindow("Weekly", 3, 0, "Spark").full_title
         ('Weekly', 'Spark, Weekly')
@@ -73,11 +73,11 @@ class AllowanceWindow:
 class Allowance:
     """The allowance of an account.
 
-    windows   those of everything first
-    plan      as the service calls it, "" when it does not say
-    notes     what else is known, in words: `Credits: none`
-    whole     whether it tells all there is; otherwise other limits than those of its windows may exist
-    pays_on   whether something pays for requests when the windows are used up
+    windows   windows that limit everything come first
+    plan      the service's name of the plan, "" if unknown
+    notes     further facts in words: `Credits: none`
+    whole     whether it is complete; otherwise there may be other limits than those of its windows
+    pays_on   whether something pays for requests once the windows are used up
     """
 
     windows: tuple[AllowanceWindow, ...] = ()
@@ -88,7 +88,7 @@ class Allowance:
 
     @property
     def as_of(self) -> float | None:
-        """When the newest of it was told."""
+        """Time of the newest report in it, None without any."""
         return max((window.as_of for window in self.windows), default=None)
 
 
@@ -101,8 +101,8 @@ class Low:
 
 
 def merged(old: Allowance, new: Allowance, now: float) -> Allowance:
-    """What is known once `new` was told. The order in which reports came counts, and not their times: a clock may have
-    been set back."""
+    """The allowance after the report `new`. The order of reports counts, not their times, since a clock may have been
+    set back."""
     before = {(window.limit, window.title): window for window in old.windows}
     fresh = [_rearmed(window, before.get((window.limit, window.title)), now) for window in new.windows]
     named = {window.limit for window in new.windows}
@@ -114,8 +114,8 @@ def merged(old: Allowance, new: Allowance, now: float) -> Allowance:
 
 
 def _rearmed(window: AllowanceWindow, before: AllowanceWindow | None, now: float) -> AllowanceWindow:
-    """The window with the steps that were told of in this period of it. An end that has passed when it is told, by a
-    clock that is wrong, says nothing."""
+    """The window with the step already warned of in this period. An end that is past when it is reported, because of a
+    wrong clock, means nothing."""
     if before is None or (window.used or 0) < REARMED_BELOW:
         return window
     begun_again = (before.is_over(now) and not window.is_over(now)) or _moved_on(before, window)
@@ -123,15 +123,14 @@ def _rearmed(window: AllowanceWindow, before: AllowanceWindow | None, now: float
 
 
 def _moved_on(before: AllowanceWindow, window: AllowanceWindow) -> bool:
-    """Whether the end lies in another period. The ends of rolling windows move on all the time, a little."""
+    """Whether the end is in another period. The ends of rolling windows move a little all the time."""
     if before.resets_at is None or window.resets_at is None:
         return False
     return window.resets_at - before.resets_at > max(60.0, (window.minutes or 0) * 60 / 2)
 
 
 def lows(known: Allowance) -> tuple[Allowance, tuple[Low, ...]]:
-    """Every window that has passed a step nobody was told of, and the allowance with that noted. One that passes
-    several at once is told of once."""
+    """The allowance with new steps noted, and every window that has passed one, with the highest of these steps."""
     found, windows = [], []
     for window in known.windows:
         step = max((step for step in STEPS if (window.used or 0) >= step), default=0)
@@ -143,7 +142,7 @@ def lows(known: Allowance) -> tuple[Allowance, tuple[Low, ...]]:
 
 
 def moved(allowance: Allowance, by: float) -> Allowance:
-    """With all ends moved by so many seconds: for a service whose clock differs from ours."""
+    """The allowance with all ends moved by `by` seconds: for a service whose clock differs from ours."""
     return replace(
         allowance,
         windows=tuple(
@@ -153,12 +152,12 @@ def moved(allowance: Allowance, by: float) -> Allowance:
     )
 
 
-#: The title of a window that a refusal told of: only its end is known. Its limit is a family of models.
+#: Title of a window known only from a refusal, with just its end. Its limit is a family of models.
 NOTED = "Usage limit"
 
 
 def with_noted(known: Allowance, family: str, ends: float, now: float) -> Allowance:
-    """The allowance with what a refusal tells: some limit is used up until `ends`."""
+    """The allowance with a window for a refusal: some limit is used up until `ends`."""
     window = AllowanceWindow(NOTED, FULL, now, limit=family, resets_at=ends)
     return replace(known, windows=(*_others(known, family), window), whole=True)
 
@@ -169,7 +168,7 @@ def without_noted(known: Allowance, family: str) -> Allowance:
 
 
 def has_noted(known: Allowance) -> bool:
-    """Whether a refusal told of a window."""
+    """Whether there is a window from a refusal."""
     return NOTED in [window.title for window in known.windows]
 
 
@@ -177,18 +176,17 @@ def _others(known: Allowance, family: str) -> tuple[AllowanceWindow, ...]:
     return tuple(window for window in known.windows if (window.title, window.limit) != (NOTED, family))
 
 
-#: Ends that differ by no more than this are the same: services round.
+#: Greatest difference of ends that count as equal, since services round.
 SAME_END_S = 120.0
-#: A shorter wait says when to try again, a longer one when a window ends.
+#: A shorter wait only means the next try, a longer one the end of a window.
 NEXT_TRY_S = 300.0
 
 
 def spent_window(known: Allowance, now: float, wait: float | None = None, family: str = "") -> AllowanceWindow | None:
-    """The used-up window that refuses requests; None when none is known that could.
+    """The used-up window that refuses requests; None if none is known.
 
-    family  of the models that are asked for: a limit of it counts, that of others does not
-    wait  seconds until the service takes requests again, where it said: then the window is the one that ends with it,
-          and of another one the service knows more
+    family  the family of the requested model: a limit of it counts, that of another family does not
+    wait    seconds until the service accepts requests again, if it said so: then the window is the one that ends then
     """
     spent = [window for window in known.windows if window.is_spent(now) and not window.beyond]
     if wait is not None:

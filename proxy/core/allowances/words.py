@@ -1,4 +1,4 @@
-"""Moments, ages and windows in words."""
+"""Writes moments, ages and windows in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from proxy.core.allowances.report import Allowance, AllowanceWindow
 
-#: What was told longer ago than this is shown with its age.
+#: Older reports are shown with their age.
 FRESH_S = 300.0
 
 
@@ -20,7 +20,7 @@ def utc_text(seconds: float) -> str:
 
 
 def wait_text(seconds: float) -> str:
-    """Words for a wait, rounded up.
+    """A wait in words, rounded up.
 
     >>> wait_text(7200), wait_text(90), wait_text(200_000)
     ('2 h 0 min', '2 min', '2 d 7 h')
@@ -33,7 +33,7 @@ def wait_text(seconds: float) -> str:
 
 
 def age_text(seconds: float) -> str:
-    """Words for how long ago something was, rounded down. A moment that is still to come is now: a clock was set back.
+    """An age in words, rounded down. A negative one counts as 0, since a clock may have been set back.
 
     >>> age_text(30), age_text(3 * 3600 + 1700), age_text(-5), age_text(3 * 86_400)
     ('just now', '3 h ago', 'just now', '3 d ago')
@@ -67,7 +67,7 @@ def plain_lines(known: Allowance) -> list[str]:
 
 
 def spent_text(label: str, window: AllowanceWindow, now: float) -> str:
-    """What a refused caller is told of a used-up window: which, until when, and how old that is where it is old.
+    """The words for a refused caller about a used-up window: which, until when, and the age of the report if it is old.
 
     >>> spent_text("p1", AllowanceWindow("Weekly", 100, 1795180000, resets_at=1795189371), 1795180000)
     'p1: Weekly window used up until 2026-11-20T15:42:51Z, in 2 h 37 min'

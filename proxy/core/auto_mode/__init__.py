@@ -1,1 +1,2 @@
-"""Claude Code's auto mode: which tool calls of an answer may run. Rules decide what they can, a model the rest."""
+"""Judges which tool calls of an answer may run in Claude Code's auto mode: rules decide what they can, a model the
+rest."""

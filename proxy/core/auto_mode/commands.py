@@ -1,5 +1,5 @@
-"""What a command text would run in effect: each program with its arguments, behind `sudo`, `env`, `sh -c`, `xargs` and
-their like, and whether it runs a script that came from the network."""
+"""Finds what a command text would run in effect: each program with its arguments, through `sudo`, `env`, `sh -c`,
+`xargs` and the like, and whether it runs a script from the network."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from proxy.core.auto_mode.shell import UNKNOWN, Budget, Command, Script, TooMuch, parse
 
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh"})
-#: They run what they are given: words, or their input.
+#: Programs that run their words, or their input.
 _EVALUATORS = frozenset({"eval", "source", ".", "trap", "iex", "invoke-expression"})
 _INTERPRETERS = re.compile(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|pwsh|powershell)[\d.]*")
-#: What they say, and what they pass on, comes to the next program in a pipe.
+#: Programs whose words, and whose input, reach the next program in a pipe.
 _PRINTERS = frozenset({"echo", "printf"})
 _PASSERS = frozenset({"cat", "tee", "sudo"})
-#: What stands for its input where an interpreter wants a script.
+#: Names of the standard input in place of a script.
 _INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 #: Options with which an interpreter that is no shell still runs its input.
 _STDIN = _INPUT | {"-s", "-u", "-i", "-B"}
-#: Options behind which such an interpreter has its script.
+#: Options before the script of such an interpreter.
 _CODE = re.compile(r"-[a-zA-Z]*[cepr]|-E|--eval|--print|eval")
 _POWERSHELLS = frozenset({"powershell", "pwsh"})
 _POWERSHELL_CODE = re.compile(r"-c(?:o(?:m(?:m(?:a(?:nd?)?)?)?)?)?", re.IGNORECASE)
-#: Tests of `find` that leave something out.
+#: Tests of `find` that exclude files.
 FIND_TESTS = re.compile(
     r"-i?(?:name|path|wholename|regex|lname)|-[acm](?:time|min)|-newer\w*|-size|-empty|-user|-group|-perm"
 )
@@ -36,7 +36,7 @@ DOWNLOADERS = frozenset(
     }
 )
 
-#: program that runs another -> its options that take a value, and how many words stand before that other
+#: program that runs another -> its options that take a value, and number of words before that other.
 _WRAPPERS: Mapping[str, tuple[str, int]] = {
     "sudo": ("-u -g -h -p -C -r -t -T -D -R -U --user --group --host --prompt --chdir", 0),
     "doas": ("-u -C", 0),
@@ -58,7 +58,7 @@ _WRAPPERS: Mapping[str, tuple[str, int]] = {
     "flock": ("-w -E --timeout --conflict-exit-code", 1),
     **dict.fromkeys(("nohup", "setsid", "command", "builtin", "busybox", "toybox", "unbuffer", "pkexec"), ("", 0)),
 }
-#: So many of them one behind another are none that anybody wrote.
+#: Maximum number of wrappers around a program.
 MAX_WRAPPERS = 20
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
@@ -68,10 +68,10 @@ class Run:
     """A program that is run.
 
     words       its name without a folder, and its arguments
-    text        the same, with a blank between them
-    source      the text of the command it stands in
-    reads       files that it is given as input
-    cwd         the folder it runs in, as far as that is known; "" if not
+    text        the words with blanks between them
+    source      the text of its command
+    reads       files that it gets as input
+    cwd         the folder it runs in; "" if unknown
     downloaded  whether it runs, as a script, what another command fetches
     """
 
@@ -97,7 +97,7 @@ class Run:
 
 
 def runs(text: str, *, home: str, cwd: str) -> list[Run]:
-    """All programs that a text would run. Raises TooMuch.
+    """All programs that a command text would run. Raises TooMuch.
 
     >>> [one.words for one in runs("X=1 sudo -u me bash -c 'rm -rf ~'", home="/h", cwd="/")]
     [('bash', '-c', 'rm -rf ~'), ('rm', '-rf', '/h')]
@@ -108,7 +108,7 @@ def runs(text: str, *, home: str, cwd: str) -> list[Run]:
 
 
 def unwrapped(words: Sequence[str]) -> list[str]:
-    """The words of what is run in the end: without assignments and programs that only run another. Raises TooMuch."""
+    """The words of the program that is run in the end, without assignments and wrappers. Raises TooMuch."""
     rest = list(words)
     for _ in range(MAX_WRAPPERS):
         assigned = next((place for place, word in enumerate(rest) if not _ASSIGNMENT.match(word)), len(rest))
@@ -119,11 +119,11 @@ def unwrapped(words: Sequence[str]) -> list[str]:
         wrapper = _WRAPPERS.get(rest[0])
         if wrapper is None or len(rest) == 1:
             return rest
-        rest = _behind(rest[1:], wrapper[0].split(), wrapper[1])
+        rest = _after(rest[1:], wrapper[0].split(), wrapper[1])
     raise TooMuch
 
 
-def _behind(words: list[str], valued: Sequence[str], positional: int) -> list[str]:
+def _after(words: list[str], valued: Sequence[str], positional: int) -> list[str]:
     place = 0
     while place < len(words) and words[place].startswith("-") and words[place] != "--":
         place += 2 if words[place] in valued else 1
@@ -134,7 +134,7 @@ def _behind(words: list[str], valued: Sequence[str], positional: int) -> list[st
 
 
 class _Walk:
-    """Goes through scripts and the scripts in them."""
+    """Walks through scripts and the scripts in them."""
 
     def __init__(self, home: str, cwd: str) -> None:
         self.found: list[Run] = []
@@ -146,7 +146,7 @@ class _Walk:
         self._script(parse(text, {"HOME": self._home, "PWD": self._cwd}, self._budget, depth), depth + 1)
 
     def _script(self, script: Script, depth: int) -> bool:
-        """Whether something in it fetches from the network."""
+        """Walks through a script; returns whether something in it fetches from the network."""
         fetches = [self._pipeline(pipeline, depth) for pipeline in script]
         return any(fetches)
 
@@ -159,12 +159,12 @@ class _Walk:
                 self._run(command, words, fetched=fetched, inside=inside, piped=piped, depth=depth)
                 piped = _printed(words) or command.body or piped * (words[0] in _PASSERS)
             elif command.reads:
-                self._note(["cat"], command)  # `$(<file)` says what is in it
+                self._note(["cat"], command)  # `$(<file)` prints the file
             fetched = fetched or inside or bool(words and words[0].lower() in DOWNLOADERS)
         return fetched
 
     def _run(self, command: Command, words: list[str], *, fetched: bool, inside: bool, piped: str, depth: int) -> None:
-        """One program, and what it is given to run."""
+        """Notes one program, and walks through the script that it gets."""
         program, arguments = words[0], words[1:]
         script = _script_of(program, arguments)
         downloaded = script is not None and ((script == "" and (fetched or inside)) or (inside and UNKNOWN in script))
@@ -182,15 +182,15 @@ class _Walk:
             self._go(program, arguments)
 
     def _inside(self, command: Command, depth: int) -> bool:
-        """Its substitutions, or the group that it is: whether one of them fetches. They run in a shell of their own,
-        which changes no folder for what follows."""
+        """Walks through a command's substitutions, or its group; returns whether one of them fetches. They run in a
+        shell of their own, so that its folder does not matter for what follows."""
         here = self._cwd
         fetches = [self._script(script, depth) for script in command.inner]
         self._cwd = here
         return any(fetches)
 
     def _nested(self, program: str, script: str, depth: int) -> None:
-        """A script in words; `eval` runs it in the same shell."""
+        """Walks through a script in words; only `eval` runs it in the same shell."""
         here = self._cwd
         self.text(script, depth)
         if program not in _EVALUATORS:
@@ -215,7 +215,7 @@ class _Walk:
 
 
 def _script_of(program: str, arguments: Sequence[str]) -> str | None:
-    """The script in the words of a program that runs one; "" when it runs its input, None when it runs neither."""
+    """The script in the words of a program; "" if it runs its input, None if it runs neither."""
     if program.lower() in _EVALUATORS:
         return " ".join(arguments) * (not arguments or arguments[0] not in _INPUT)
     if program == "su":
@@ -230,8 +230,8 @@ def _script_of(program: str, arguments: Sequence[str]) -> str | None:
 
 
 def _shell_script(arguments: Sequence[str]) -> str | None:
-    """The first word that is no option, behind `-c`; a file is none that anybody has seen, unless it is the output of a
-    command."""
+    """A shell's script: the first word that is no option, if after `-c`. A file is not read, so it counts only if it is
+    the output of a command."""
     words, command = iter(arguments), False
     for word in words:
         if not word.startswith(("-", "+")):
@@ -247,7 +247,7 @@ def _shell_script(arguments: Sequence[str]) -> str | None:
 
 
 def _powershell_script(arguments: Sequence[str]) -> str | None:
-    """All that follows `-Command`, or one word that is no name of a file."""
+    """A PowerShell script: all that follows `-Command`, or one word that is no file name."""
     for place, word in enumerate(arguments):
         if word.lower().endswith((".ps1", "-file")):
             return None
@@ -260,8 +260,8 @@ def _powershell_script(arguments: Sequence[str]) -> str | None:
 
 
 def _code(arguments: Sequence[str]) -> str | None:
-    """What another interpreter runs, as far as it is the output of a command: its code, or its first word that is no
-    option. Code in words is not looked into."""
+    """The script of another interpreter, if it is the output of a command: its code, or its first word that is no
+    option. Code in words is not read."""
     if set(arguments) <= _STDIN:
         return ""
     code = False
@@ -275,7 +275,7 @@ def _code(arguments: Sequence[str]) -> str | None:
 
 
 def _printed(words: Sequence[str]) -> str:
-    """What a program says, as far as its words tell."""
+    """The output of a program, as far as it follows from its words."""
     names = words[0] == "find" and not any(map(FIND_TESTS.fullmatch, words))
     return " ".join(words[1:]) if names or words[0] in _PRINTERS else ""
 

@@ -1,5 +1,5 @@
-"""Calls that are dangerous whoever asks for them: the built-in rules. What is not certain from the words alone is left
-to the reviewer."""
+"""The built-in rules: calls that are dangerous in any case. What is not certain from the words alone is left to the
+reviewer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proxy.core.auto_mode.commands import FIND_TESTS, Run
 from proxy.core.auto_mode.paths import NO_HOME, located
 from proxy.core.auto_mode.policy import Policy
 
-#: Folders without which a machine or its user has lost everything, beside the home and what is above it.
+#: Folders whose loss ruins a machine or its user, in addition to the home and those above it.
 _VITAL = frozenset(
     {
         *("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/mnt", "/opt", "/proc", "/root", "/sbin"),
@@ -18,7 +18,7 @@ _VITAL = frozenset(
     }
 )
 _SOMEBODYS = re.compile(r"/(?:home|Users)/[^/]+|(?i:[a-z]:(?:/(?:windows|users(?:/[^/]+)?|program files.*)?)?)")
-#: The last part of a path that means all there is in its folder.
+#: The last part of a path that means everything in its folder.
 _ALL = re.compile(r"(?=.*\*)[*.?!,{}\[\]]+")
 
 _REMOVERS = frozenset({"rm", "srm", "rimraf", "remove-item", "ri", "rmdir", "rd", "del", "erase"})
@@ -36,7 +36,7 @@ _KEYS = re.compile(
     r"|etc/(?:g?shadow-?|sudoers|ssh/ssh_host_[^/]*_key)|proc/[^/]+/environ"
     r")"
 )
-#: Programs that name a key or its folder and show nothing of it.
+#: Programs that may name a key or its folder, since they show nothing of it.
 _NAMING = frozenset(
     {
         *("ls", "stat", "test", "[", "[[", "chmod", "chown", "chgrp", "echo", "printf", "touch", "mkdir", "du", "cd"),
@@ -46,11 +46,11 @@ _NAMING = frozenset(
 )
 #: Programs whose first word is a pattern.
 _SEARCHERS = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack"})
-#: Options whose value is a key that a program uses itself.
+#: Options whose value is a key that the program itself uses.
 _IDENTITIES = frozenset({"-i", "--identity", "--private-key", "--kubeconfig"})
 #: Signs of words that are texts rather than paths.
 _TEXT = re.compile(r"\A[^/~$].*\s|\s-|[\n'\"()<>|;]", re.DOTALL)
-#: program -> its words that bring out secrets
+#: program -> its words that reveal secrets.
 _STORES = {
     "security": frozenset({"find-generic-password", "find-internet-password", "dump-keychain", "export"}),
     "secret-tool": frozenset({"lookup", "search"}),
@@ -66,7 +66,7 @@ _PUSH_VALUED = frozenset({"-o", "--push-option", "--receive-pack", "--exec", "--
 
 
 def deletion(run: Run, policy: Policy) -> str | None:
-    """Recursive deletion of the home, of the root or of what is above or beside them."""
+    """The reason against a recursive deletion of the home, the root, a system folder or another home."""
     program = run.program.lower()
     if program in _REMOVERS:
         recursive = program == "rimraf" or any(map(_RECURSIVE.fullmatch, run.arguments))
@@ -90,7 +90,7 @@ def _is_vital(word: str, cwd: str, policy: Policy) -> bool:
 
 
 def _spelled(word: str) -> Iterator[str]:
-    """The word, and without a last part that means everything: `~/{*,.*}`, `/*`, `./.`."""
+    """Yields the word, without a last part that means everything: `~/{*,.*}`, `/*`, `./.`."""
     if word.startswith("-"):
         return
     folder, _, last = word.rpartition("/")
@@ -107,12 +107,12 @@ def _vital(path: str, policy: Policy) -> bool:
 
 
 def download(run: Run, _policy: Policy) -> str | None:
-    """A script that comes from the network and is run without anybody having seen it."""
+    """The reason against a script from the network that is run unseen."""
     return "It would run a script from the network that nobody has looked at." if run.downloaded else None
 
 
 def push(run: Run, policy: Policy) -> str | None:
-    """Force pushes, and pushes to the default branch."""
+    """The reason against a forced push, or a push to the default branch."""
     words = _git_words(run)
     if words[:1] != ["push"]:
         return None
@@ -125,7 +125,7 @@ def push(run: Run, policy: Policy) -> str | None:
 
 
 def _git_words(run: Run) -> list[str]:
-    """The command of git and its words, without options of git itself."""
+    """The git command and its words, without options of git itself."""
     words = list(run.arguments) if run.program == "git" else []
     while words and words[0].startswith("-"):
         words = words[2 if words[0] in _GIT_VALUED else 1 :]
@@ -133,7 +133,7 @@ def _git_words(run: Run) -> list[str]:
 
 
 def _pushed(words: list[str], branch: str) -> Iterator[str]:
-    """The remote branches that a push writes, as far as its words and the current branch tell."""
+    """Yields the remote branches that a push writes, as far as they follow from its words and the current branch."""
     if "--all" in words or "--branches" in words:
         yield "main"
     names: list[str] = []
@@ -150,7 +150,7 @@ def _pushed(words: list[str], branch: str) -> Iterator[str]:
 
 
 def keys(run: Run, policy: Policy) -> str | None:
-    """Private keys, credential files and key rings."""
+    """The reason against access to private keys, credential files and key rings."""
     secret = "It would read, move or remove private keys or stored credentials."  # noqa: S105 - no password
     if not _STORES.get(run.program, frozenset()).isdisjoint(run.arguments):
         return secret
@@ -163,7 +163,7 @@ def keys(run: Run, policy: Policy) -> str | None:
 
 
 def _searched(words: tuple[str, ...]) -> tuple[str, ...]:
-    """What a search goes through: all its words but the pattern, which names no file."""
+    """The words of a search without its pattern, which names no file."""
     if any(re.fullmatch(r"-(?!-)\w*[ef]|--(?:regexp|file)(?:=.*)?", word) for word in words):
         return words
     pattern = next((place for place, word in enumerate(words) if not word.startswith("-")), 0)
@@ -171,7 +171,7 @@ def _searched(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_key(word: str, cwd: str, policy: Policy) -> bool:
-    """Whether a word names such a file, also behind `--option=`, `@` or `host:`."""
+    """Whether a word names a file with keys or credentials, also after `--option=`, `@` or `host:`."""
     if ("/" not in word and "." not in word and "/." not in cwd) or _TEXT.search(word):
         return False
     for one in {word, word.rpartition("=")[2], word.rpartition("@")[2], word.rpartition(":")[2]}:
@@ -182,18 +182,18 @@ def is_key(word: str, cwd: str, policy: Policy) -> bool:
 
 
 def _endings(path: str) -> Iterator[str]:
-    """`/a/b`, `/b`: what it is called from each of the last folders."""
+    """Yields the path relative to each of its last folders: `/a/b`, `/b`."""
     parts = path.strip("/").split("/")
     for start in range(max(0, len(parts) - 8), len(parts)):
         yield "/" + "/".join(parts[start:])
 
 
-#: What a program that is run may be, each with the reason for the user, or None.
+#: Checks of a program, each of which returns the reason for the user, or None.
 DANGERS: tuple[Callable[[Run, Policy], str | None], ...] = (deletion, download, push, keys)
 
 
 def danger(found: Iterable[Run], policy: Policy, *, pushes: bool) -> str | None:
-    """Why one of the programs must not run; None when none of these rules says so.
+    """The reason why one of the programs must not run; None if no rule forbids it.
 
     pushes  whether the user lets the agent push
     """

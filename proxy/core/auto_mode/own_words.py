@@ -1,16 +1,15 @@
-"""What of a user's message the user wrote: its text without what clients insert.
+"""Extracts what the user wrote in a user message: its text without what clients insert.
 
-Inserted texts stand between tags, and may hold whatever a program, a page or another agent said, tags too. So only what
-is outside of tags in plain pairs counts, and nothing between two of them: it may stand inside of one that closes and
-opens itself.
+Inserted texts are between tags, and may hold anything that a program, a page or another agent said, even tags. So only
+text outside of plain pairs of tags counts, and none between two pairs: an inserted text may close and reopen its tag.
 """
 
 from __future__ import annotations
 
 import re
 
-#: The tags that Claude Code and Codex insert, with either of `-` and `_`: reminders, hooks, output of programs, what an
-#: editor or a browser shows, commands and what they make of them, messages of others, pages, memories.
+#: The tags that Claude Code and Codex insert, with `-` or `_`: reminders, hooks, output of programs, contents of an
+#: editor or a browser, commands and their results, messages of others, pages, memories.
 _NAMES = (
     *("system-reminder", "system-note", "system-notification", "user-prompt-submit-hook", "session-start-hook"),
     *("post-tool-use-hook", "bash-input", "bash-stdout", "bash-stderr", "bash-exit-code", "local-command-stdout"),
@@ -30,7 +29,7 @@ _NAMES = (
     *("earlier-message", "daemon-stderr", "skills-discovered", "artifact-stored-declaration", "fetched-web-content"),
     *("channel", "tick"),
 )
-#: Those of others who speak in a user's name: agents, sessions, channels, finished tasks.
+#: Tags of others who send user messages: agents, sessions, channels, finished tasks.
 _OTHERS = (
     *("agent-message", "teammate-message", "cross-session-message", "task-notification", "remote-review"),
     *("remote-review-progress", "slack-ping", "slack-tag-message", "slack-messages", "coordinator-relay"),
@@ -39,7 +38,7 @@ _OTHERS = (
     *("artifact-file-content", "artifact-origin-notes", "cowritten-artifact-html"),
 )
 
-#: What a reader may take for nothing between the signs of a tag.
+#: Characters that a reader may ignore between the signs of a tag.
 _BLANK = (
     r"[\s\x00-\x1f\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0]"
@@ -52,14 +51,14 @@ def _any_of(names: tuple[str, ...]) -> str:
 
 
 _FIRST = "".join(sorted({name[0] for name in (*_NAMES, *_OTHERS)}))
-#: Where a tag begins, in whatever form: nothing but plain ones are taken for what they are.
+#: The beginning of a tag in any form; only plain ones are then accepted.
 _TAG = re.compile(
-    # few letters begin a name: without asking for them first, each `<` costs all alternatives
+    # few letters begin a name; without checking them first, each `<` would try all alternatives
     rf"<{_BLANK}*+(?:/{_BLANK}*+)?(?=[{_FIRST}])(?:(?P<others>{_any_of(_OTHERS)})|{_any_of(_NAMES)})(?![\w-])",
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r'<(?P<close>/)?(?P<name>[a-z_-]+)(?P<attributes>(?:\s[\w:.-]+="[^"<>]*")*)\s?>', re.ASCII)
-#: How texts of others begin that have no tag, or not at once: sessions, skills, what a hook's program said.
+#: Beginnings of texts of others that have no tag, or not at once: sessions, skills, output of hooks.
 _SAID_BY_OTHERS = re.compile(
     r"\A\s*(?:Another Claude session sent a message|A peer session sent a message|This session is being continued from"
     r"|\[Compaction summary|Message from a SessionStart hook|Base directory for this skill: "
@@ -69,8 +68,8 @@ _SAID_BY_OTHERS = re.compile(
 
 
 def own_words(text: str) -> str:
-    """The text without what was inserted; "" where somebody else wrote it. With a tag that is not plain, or not one of
-    a pair, or within another, all from the first tag on was inserted.
+    """The text without what was inserted; "" if somebody else wrote it. If a tag is not plain, not in a pair, or within
+    another, everything from the first tag on counts as inserted.
 
     >>> own_words("push it <system-reminder>no</system-reminder> please")
     'push it  please'
@@ -86,7 +85,7 @@ def own_words(text: str) -> str:
 
 
 def _end(text: str, tags: list[re.Match[str]]) -> int:
-    """Where the last of the pairs ends; the end of the text when they are not pairs."""
+    """The end of the last pair; the end of the text if not all tags are pairs."""
     plain = [_PLAIN.match(text, tag.start()) for tag in tags]
     end = len(text)
     for opening, closing in zip(plain[::2], [*plain[1::2], None], strict=False):

@@ -1,4 +1,4 @@
-"""Paths as shells and rules write them: where they lead, and whether a pattern covers them."""
+"""Resolves paths as shells and rules write them, and matches them with patterns."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Sequence
 
 from proxy.core.auto_mode.shell import UNKNOWN
 
-#: Longer words are no paths.
+#: Longest path.
 MAX_PATH = 4096
-#: Parts of a pattern of paths; more than this is none that anybody wrote.
+#: Maximum number of parts of a path or pattern.
 MAX_PARTS = 64
-#: What stands for a home whose place is not known.
+#: Replaces an unknown home.
 NO_HOME = "/~"
 
 _HOMES = re.compile(r"(?:~|\$HOME|\$\{HOME\}|%USERPROFILE%|\$env:(?:USERPROFILE|HOME))(?=/|$)", re.IGNORECASE)
 
 
 def located(word: str, *, home: str, cwd: str) -> str | None:
-    """The absolute path behind a word; None when it hangs on what nobody knows.
+    """The absolute path that a word means; None if it depends on something unknown.
 
     >>> located("~/.ssh/../x", home="/home/me", cwd=""), located("$DIR/x", home="/h", cwd="/")
     ('/home/me/x', None)
@@ -37,7 +37,7 @@ def located(word: str, *, home: str, cwd: str) -> str | None:
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether a text is what a pattern says, in which `*` stands for anything. As long as both together.
+    """Whether a text matches a pattern, in which `*` means anything. Takes time linear in both.
 
     >>> fits("git push *", "git push origin"), fits("git *push", "git pus"), fits("a", "ab")
     (True, False, False)
@@ -58,7 +58,7 @@ def fits(pattern: str, text: str) -> bool:
 
 
 def covers(pattern: str, path: str) -> bool:
-    """Whether a pattern of absolute paths names a path or a folder above it; `**` stands for any number of folders.
+    """Whether a pattern of absolute paths matches a path or a folder above it; `**` means any number of folders.
 
     >>> covers("/h/**/*.env", "/h/a/b/.env"), covers("/h/.ssh", "/h/.ssh/id"), covers("/h/*", "/x")
     (True, True, False)
@@ -70,12 +70,12 @@ def covers(pattern: str, path: str) -> bool:
 
 
 def _covers(wanted: Sequence[str], parts: Sequence[str]) -> bool:
-    """Row by row: `reached[n]` tells whether the pattern so far is the first n parts."""
+    """Matches piece by piece: `reached[n]` is whether the pattern so far matches the first n parts."""
     reached = [True, *[False] * len(parts)]
     for place, piece in enumerate(wanted):
         if piece == "**":
             first = reached.index(True) if True in reached else len(reached)
-            # at its end it means what is in the folder, not the folder itself
+            # at the end of a pattern it means the contents of the folder, not the folder itself
             first += place == len(wanted) - 1
             reached = [number >= first for number in range(len(reached))]
         else:

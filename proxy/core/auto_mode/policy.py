@@ -1,6 +1,6 @@
-"""What a client in auto mode says of its user: rules, folders, the state of the repository.
+"""Reads the policy of a client's user in auto mode: rules, folders, the state of the repository.
 
-It stands in `safeguards` of a Messages request. Any part may be missing or malformed; what cannot be read is no rule.
+It is in `safeguards` of a Messages request. Any part may be missing or malformed; what cannot be read is no rule.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from proxy.core.sizes import least_size
 #: The member of a request, and the one type of its entries that is served.
 FIELD = "safeguards"
 KIND = "dangerous_tool_use"
-#: Characters of the entry. Clients send a quarter of it at most; of a longer one nothing is read.
+#: Longest entry that is read, in characters. Clients send a quarter of it at most.
 MAX_POLICY = 1024 * 1024
-#: Longer rules are none; clients cut theirs at a thousand characters.
+#: Longest rule that is read; clients cut theirs at a thousand characters.
 MAX_RULE = 4096
 
 MAX_FOLDERS = 100
 
-#: Of the user's rules in words.
+#: Names of the lists of the user's rules in words.
 LISTS = ("allow", "soft_deny", "hard_deny", "environment")
 
 
@@ -30,7 +30,7 @@ LISTS = ("allow", "soft_deny", "hard_deny", "environment")
 class Rule:
     """A permission rule: `Bash`, `Bash(git push:*)`, `Read(~/.ssh/**)`.
 
-    root  the folder that a relative pattern of paths starts from, "" where the client names none
+    root  the folder that relative patterns of paths start from, "" if the client names none
     """
 
     text: str
@@ -39,16 +39,16 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The user's own policy, and where the client works.
+    """The user's own policy, and the client's environment.
 
     allow, deny, ask  permission rules
     lists             `allow`, `soft_deny`, `hard_deny`, `environment` of the auto mode: rules in words
-    only              the tools that the client asks about; None for all that it does not know to be harmless
+    only              the tools that the client asks about; None for all except harmless ones
     home, cwd         folders of the user; "" where unknown
-    trusted           folders in which the agent may work as well
+    trusted           further folders in which the agent may work
     branch, default_branch  of the repository; "" where unknown
-    unread            whether there is more than can be read
-    size              characters of what the client said, roughly
+    unread            whether the policy is too long to be read
+    size              its characters, roughly
     """
 
     allow: tuple[Rule, ...] = ()
@@ -73,7 +73,7 @@ class Policy:
 
 
 def policy_of(safeguards: Any) -> Policy | None:
-    """The policy of a request's `safeguards`; None when they do not ask for verdicts on tool calls.
+    """The policy of a request's `safeguards`; None if they do not ask for verdicts on tool calls.
 
     >>> policy_of([{"type": "dangerous_tool_use", "classifier_context": {"home_dir": "/home/me"}}]).home
     '/home/me'
@@ -121,13 +121,13 @@ def _text(value: Mapping[str, Any], name: str) -> str:
 
 
 def _folder(value: Mapping[str, Any], name: str) -> str:
-    """A folder without a slash at its end, which also stands for `\\` of Windows."""
+    """A folder with slashes in place of backslashes, and without one at its end."""
     text = _text(value, name).replace("\\", "/")
     return posixpath.normpath("/" + text.strip("/")) if text.startswith("/") else text.rstrip("/")
 
 
 def _trusted(directories: Mapping[str, Any]) -> tuple[str, ...]:
-    """The folder that the session began in, and those that the user added."""
+    """The folder in which the session began, and those that the user added."""
     more = directories.get("additional")
     entries = [directories.get("primary"), *(more if isinstance(more, list) else ())]
     paths = [_folder(one if isinstance(one, Mapping) else {"path": one}, "path") for one in entries[:MAX_FOLDERS]]
@@ -140,7 +140,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _rules(value: Any) -> tuple[Rule, ...]:
-    """Rules are objects with a text; a bare text is one, too."""
+    """Rules from objects with a text, or from bare texts."""
     found = []
     for entry in value if isinstance(value, list) else ():
         row = entry if isinstance(entry, Mapping) else {"rule": entry}

@@ -1,8 +1,8 @@
-"""What the reviewer model is asked: one request for all tool calls of an answer, which are collected out of its events.
+"""Builds the request to the reviewer model: one for all tool calls of an answer, which are collected from its events.
 
-All that it is shown is one JSON text, so that nothing in a call or a conversation can pass for words of ours. Results
-of tools are left out: they are not the user's words. The prompt begins as that of Claude Code's own classifier does, by
-which providers know that there is to be little thinking and room for the answer.
+Everything is in one JSON text, so that nothing in a call or a conversation can pass for our words. Results of tools are
+left out, since they are not the user's words. The prompt begins like that of Claude Code's own classifier, by which
+providers know to think little and to leave room for the answer.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ the call would do, and what rule or harm is against it"}]}"""
 )
 
 
-#: Characters of one call's arguments, and of all calls of an answer together. What is longer is not judged at all: half
-#: of a call says nothing about the other half.
+#: Most characters of one call's arguments, and of all calls of an answer together. Longer ones are not judged: half of
+#: a call says nothing about the other half.
 MAX_CALL = 100_000
 MAX_CALLS = 300_000
-#: How many of the user's last messages are shown, and how many characters of each.
+#: Number of the user's last messages that are shown, and most characters of each.
 MAX_TURNS = 6
 MAX_TURN = 4_000
 
@@ -86,7 +86,7 @@ def question(
 ) -> dict[str, Any]:
     """The Messages request to the reviewer, without a model.
 
-    calls     those to judge, in the order in which `verdicts.reviewed` reads the answer
+    calls     the calls to judge, in the order in which `verdicts.reviewed` reads the answer
     messages  the request that is being answered
     """
     shown = {
@@ -105,7 +105,7 @@ def question(
 
 
 def user_turns(request: Mapping[str, Any]) -> list[str]:
-    """What the user said last, oldest first: texts of user messages alone, without what clients insert."""
+    """The user's last messages, oldest first: only texts of user messages, without what clients insert."""
     turns: list[str] = []
     for message in reversed(messages_of(request)):
         if message.get("role") != "user":
@@ -119,7 +119,7 @@ def user_turns(request: Mapping[str, Any]) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    """Its beginning and its end."""
+    """The beginning and the end of a long text."""
     half = MAX_TURN // 2
     return text if len(text) <= MAX_TURN else text[:half] + _CUT + text[-half:]
 
@@ -155,7 +155,7 @@ class _Open:
     size: int = 0
 
     def add(self, piece: str) -> None:
-        """Keeps nothing of a call that is too long: half of one is not judged."""
+        """Adds a piece; keeps nothing of a call that is too long, since half of one is not judged."""
         self.size += len(piece)
         if self.size > MAX_CALL:
             self.pieces = []
@@ -167,13 +167,13 @@ class _Open:
             return ToolUse(self.id, self.tool, {}, self.size, whole)
         text = "".join(self.pieces)
         value = parse_arguments(text) if text else self.input
-        if not isinstance(value, dict):  # clients get it as a text, which no tool takes
+        if not isinstance(value, dict):  # clients get it as a text, which no tool accepts
             value = {"_raw": text}
         return ToolUse(self.id, self.tool, value, self.size or least_size(value, MAX_CALL))
 
 
 class CallCollector:
-    """Collects them. `whole` are those that came to their end."""
+    """Collects the tool calls of an answer. `whole`: those that are complete."""
 
     def __init__(self) -> None:
         self.whole: list[ToolUse] = []
@@ -191,7 +191,7 @@ class CallCollector:
                 self.whole.append(self._open.pop(event["index"]).call(whole=True))
 
     def finished(self) -> list[ToolUse]:
-        """All of them, at the end of the answer: also the one that the token limit cut."""
+        """All calls, at the end of the answer, including one that the token limit cut."""
         self.whole += [one.call(whole=False) for one in self._open.values()]
         self._open = {}
         return self.whole

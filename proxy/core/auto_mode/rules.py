@@ -1,12 +1,12 @@
-"""What rules alone decide about a tool call: the user's own, and the built-in ones of `dangers`. They flag, or say that
-nothing need be judged; they never let a call run: `not_flagged` is the word of the reviewer alone.
+"""Judges tool calls by rules alone: the user's own, and the built-in ones of `dangers`. Rules flag a call or skip it,
+but never permit it: only the reviewer says `not_flagged`.
 
 The user's rules are those of Claude Code:
 
 Bash                    every call of a tool
-mcp__github             every tool of a server; mcp__github__* says the same
-Bash(git push:*)        commands that begin so; Bash(git push *) as well, and `*` anywhere in it
-Read(~/.ssh/**)         files: `//` begins an absolute path, `~/` one of the home, others are relative
+mcp__github             every tool of a server; mcp__github__* means the same
+Bash(git push:*)        commands that begin so; so does Bash(git push *), and `*` may be anywhere
+Read(~/.ssh/**)         files: `//` begins an absolute path, `~/` one in the home, others are relative
 WebFetch(domain:x.org)  addresses
 Skill(name), Agent(x)   any text in the call's arguments
 """
@@ -27,9 +27,9 @@ from proxy.core.auto_mode.question import MAX_CALL, MAX_CALLS
 from proxy.core.auto_mode.shell import TooMuch
 from proxy.core.auto_mode.verdicts import ToolUse, Verdict
 
-#: The tools that run a command, their member `command`.
+#: Tools that run the command in their member `command`.
 SHELL_TOOLS = frozenset({"Bash", "PowerShell", "Monitor"})
-#: tool of a rule -> the tools that it concerns as well
+#: tool of a rule -> the tools that it concerns.
 _KINDS: Mapping[str, frozenset[str]] = {
     "Bash": SHELL_TOOLS,
     "Read": frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"}),
@@ -43,7 +43,7 @@ _RULE = re.compile(r"([\w*.-]+)(?:\((.*)\))?", re.DOTALL)
 
 
 def forbids(rules: Sequence[Rule], call: ToolUse, found: Sequence[Run], policy: Policy) -> str | None:
-    """The first of the rules that concerns a call, as the user wrote it.
+    """The text of the first rule that concerns a call, None if none does.
 
     found  the programs that the call's command would run
     """
@@ -51,7 +51,7 @@ def forbids(rules: Sequence[Rule], call: ToolUse, found: Sequence[Run], policy: 
 
 
 def concerns(rule: Rule, call: ToolUse, found: Sequence[Run], policy: Policy) -> bool:
-    """Whether a rule is one of permissions and concerns a call."""
+    """Whether a rule is a permission rule and concerns a call."""
     form = _RULE.fullmatch(rule.text)
     if form is None:
         return False
@@ -73,7 +73,7 @@ def concerns(rule: Rule, call: ToolUse, found: Sequence[Run], policy: Policy) ->
 
 
 def concerns_command(entry: str, found: Sequence[Run]) -> bool:
-    """Whether a bare entry is a command that a call would run: `terraform destroy`, `rm -rf *`."""
+    """Whether an entry is a command that a call would run: `terraform destroy`, `rm -rf *`."""
     entry = entry.strip("`")
     pattern = entry if "*" in entry else f"{entry}:*"
     return any(_begins(pattern, text) for run in found for text in (run.source, run.text))
@@ -95,7 +95,7 @@ def _commands(call: ToolUse, found: Sequence[Run]) -> Iterator[str]:
 
 
 def _begins(detail: str, text: str) -> bool:
-    """`cmd:*` and `cmd *` mean the command alone, too."""
+    """Whether a command matches a rule; `cmd:*` and `cmd *` match the bare command, too."""
     for mark in (":*", " *"):
         if detail.endswith(mark) and "*" not in detail[:-2]:
             return text == detail[:-2] or text.startswith(detail[:-2] + " ")
@@ -115,14 +115,15 @@ def _files_of(found: Sequence[Run]) -> list[tuple[str, str]]:
 
 
 def _names_file(rule: Rule, detail: str, files: Sequence[tuple[str, str]], policy: Policy) -> bool:
-    """Files are paths as they stand in a call, each with the folder in which a relative one begins."""
+    """Whether a rule concerns one of `files`: paths from a call, each with the folder that a relative one starts
+    from."""
     places = {path for word, cwd in files if (path := located(word, home=policy.home, cwd=cwd)) is not None}
     return any(covers(pattern, place) for pattern in _patterns(rule, detail, policy) for place in places)
 
 
 def _patterns(rule: Rule, detail: str, policy: Policy) -> list[str]:
-    """The absolute patterns that a rule may mean: one of a single slash begins where its settings lie, but many who
-    write it mean the root."""
+    """The absolute patterns that a rule may mean. A single slash means the folder of the rule's settings, but many
+    users mean the root."""
     roots = list(filter(None, dict.fromkeys((rule.root, policy.cwd))))
     if detail.startswith("//"):
         return [detail[1:]]
@@ -136,20 +137,20 @@ def _patterns(rule: Rule, detail: str, policy: Policy) -> list[str]:
 
 
 def paths_of(call: ToolUse) -> list[str]:
-    """What the arguments of a call name as files."""
+    """The files that the arguments of a call name."""
     return [text for name in PATH_MEMBERS for text in texts(call.input.get(name))]
 
 
 def texts(value: Any) -> Iterator[str]:
-    """A text, or those of a list or of an object's members; no deeper."""
+    """Yields a text, or the texts directly in a list or object."""
     values = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else (value,)
     for one in values:
         if isinstance(one, str):
             yield one.removeprefix("file://")
 
 
-#: The tools that Claude Code 2.1.330 runs without asking for a verdict: they read, or change only its own lists. Any
-#: other that is skipped would not run.
+#: Tools that Claude Code 2.1.330 runs without asking for a verdict: they read, or change only its own lists. Any other
+#: tool would not run if it were skipped.
 HARMLESS = frozenset(
     {
         *("Read", "Grep", "Glob", "LSP", "ToolSearch", "ListMcpResourcesTool", "RefreshMcpTools"),
@@ -157,17 +158,17 @@ HARMLESS = frozenset(
         *("TaskStop", "GetTask", "EnterPlanMode", "ExitPlanMode"),
     }
 )
-#: Built-in tools that show what is in a file.
+#: Built-in tools that show the contents of a file.
 _READERS = frozenset({"Read", "Grep", "NotebookRead"})
 #: Rules that let an agent push.
 _PUSHING = ("Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(git push")
-#: How often words of the calls of one answer are held against a rule of the user.
+#: Maximum number of comparisons of words with the user's rules, for the calls of one answer.
 MAX_CHECKS = 200_000
 
 
 @dataclass(slots=True)
 class Checks:
-    """What may still be compared."""
+    """The comparisons that are left."""
 
     left: int = MAX_CHECKS
 
@@ -179,7 +180,7 @@ class Checks:
 
 
 def decide(calls: Iterable[ToolUse], policy: Policy) -> tuple[dict[str, Verdict], list[ToolUse]]:
-    """The verdicts that rules reach, and the calls that are left for the reviewer."""
+    """The verdicts by rules, and the calls that are left for the reviewer."""
     verdicts: dict[str, Verdict] = {}
     left: list[ToolUse] = []
     size, checks = 0, Checks()
@@ -196,7 +197,7 @@ def decide(calls: Iterable[ToolUse], policy: Policy) -> tuple[dict[str, Verdict]
 
 
 def by_rules(call: ToolUse, policy: Policy, checks: Checks) -> Verdict | None:
-    """None when a model must be asked."""
+    """The verdict by rules; None if the reviewer must decide."""
     if not call.whole:
         return Verdict("truncated")
     try:
@@ -219,13 +220,13 @@ def _runs(call: ToolUse, policy: Policy) -> list[Run]:
 
 
 def _words(call: ToolUse, found: Sequence[Run]) -> int:
-    """How many words a call has that a rule may concern, at most."""
+    """Most words of a call that a rule may concern."""
     lists = sum(len(value) for value in call.input.values() if isinstance(value, (list, Mapping)))
     return len(call.input) + lists + sum(len(run.words) + len(run.reads) for run in found)
 
 
 def _forbidden(call: ToolUse, found: Sequence[Run], policy: Policy) -> str | None:
-    """By the user's own rules."""
+    """Why the user's own rules forbid a call; None if they do not."""
     denied = forbids(policy.deny, call, found, policy)
     if denied is not None:
         return f"The user's permission rule {denied} denies it."
@@ -236,7 +237,7 @@ def _forbidden(call: ToolUse, found: Sequence[Run], policy: Policy) -> str | Non
 
 
 def _dangerous(call: ToolUse, found: Sequence[Run], policy: Policy) -> str | None:
-    """By the built-in rules."""
+    """Why the built-in rules forbid a call; None if they do not."""
     reads = call.tool in _READERS or call.tool.startswith("mcp__")
     if reads and any(is_key(path, policy.cwd, policy) for path in paths_of(call)):
         return "It would read private keys or stored credentials."

@@ -1,7 +1,7 @@
-"""The commands in a text for a shell, as far as its words alone tell.
+"""Parses the commands in a text for a shell.
 
-Quoting, substitutions, pipes, groups, here-documents and plain variables are followed; everything else is left as it
-stands. One pass over the text; anything malformed is read in some way and is never an error.
+Follows quoting, substitutions, pipes, groups, here-documents and plain variables; everything else is left unchanged. It
+takes one pass over the text; anything malformed is read in some way and is never an error.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: More simple commands, and more here-documents, than this are not looked at one by one.
+#: Maximum number of simple commands and here-documents.
 MAX_COMMANDS = 500
-#: Characters of a text and of all scripts in it, which may stand in it more than once.
+#: Most characters of a text and of all scripts in it, which may be read more than once.
 MAX_CHARACTERS = 400_000
-#: Characters of a variable whose value is followed.
+#: Longest value of a variable that is followed.
 MAX_VALUE = 256
-#: How deep substitutions, groups and scripts in arguments may be nested.
+#: Deepest nesting of substitutions, groups and scripts in arguments.
 MAX_DEPTH = 12
 
-#: What stands for the output of a substitution in a word: nobody knows it.
+#: The unknown output of a substitution within a word.
 UNKNOWN = "\0"
 
 _PLAIN = re.compile(r"[^\s;|&()<>\\'\"`$]+")
@@ -33,20 +33,20 @@ _REDIRECTION = re.compile(r"\d{0,3}(<<<|<<-?|<&|<>|<(?!\()|&>>?|>>|>&|>\||>(?!\(
 _BLANKS = re.compile(r"(?:[ \t\r]|\\\n)*")
 _COMMENT = re.compile(r"#[^\n]*")
 
-#: Words before a command that are none of it.
+#: Words before a command that do not belong to it.
 KEYWORDS = frozenset({"if", "then", "elif", "else", "do", "while", "until", "!", "{", "coproc", "export"})
 
 
 class TooMuch(Exception):
-    """More commands or characters than are looked at, or nested deeper than `MAX_DEPTH`."""
+    """There are more commands or characters than are read, or they are nested deeper than `MAX_DEPTH`."""
 
 
 @dataclass(slots=True)
 class Command:
     """A simple command, or a group of some.
 
-    words   without quotes; known variables and `~` are filled in
-    reads   files that it is given as input
+    words   without quotes; known variables and `~` are replaced
+    reads   files that it gets as input
     body    here-documents and here-strings
     inner   what it runs inside: substitutions in its words, or the group
     source  its text
@@ -66,13 +66,13 @@ Script = list[Pipeline]
 
 @dataclass(slots=True)
 class Budget:
-    """What may still be looked at, of a text and of all texts in it."""
+    """What may still be read of a text and of all texts in it."""
 
     commands: int = MAX_COMMANDS
     characters: int = MAX_CHARACTERS
 
     def spend(self, characters: int = 0) -> None:
-        """For a text, or for one command. Raises TooMuch."""
+        """Takes the characters of a text, or one command if there are none. Raises TooMuch."""
         self.characters -= characters
         self.commands -= not characters
         if min(self.commands, self.characters) < 0:
@@ -82,7 +82,7 @@ class Budget:
 def parse(text: str, variables: Mapping[str, str], budget: Budget, depth: int = 0) -> Script:
     """The pipelines of a script. Raises TooMuch.
 
-    variables  what is known of the environment; `HOME` is what `~` means
+    variables  known variables of the environment; `HOME` is the meaning of `~`
 
     >>> [[one.words for one in line] for line in parse("cd ~ && curl 'a b' | sh", {"HOME": "/h"}, Budget())]
     [[['cd', '/h']], [['curl', 'a b'], ['sh']]]
@@ -98,10 +98,10 @@ class _Parser:
         self._depth = depth
         self._budget = budget
         self._variables = variables
-        self._bodies: list[tuple[Command, str]] = []  # here-documents that begin behind the end of the line
+        self._bodies: list[tuple[Command, str]] = []  # here-documents that begin after the line
 
     def script(self, end: str) -> Script:
-        """Up to the sign that closes it, which is taken; "" for the end of the text."""
+        """The script up to the sign `end`, which is consumed; "" means the end of the text."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise TooMuch
@@ -130,12 +130,12 @@ class _Parser:
             self._take_bodies()
 
     def _next_line(self) -> None:
-        """A pipe goes on in the lines behind it."""
+        """Skips line ends after a pipe, which continues in the next line."""
         while self._skip_blanks() and self._text[self._at] == "\n":
             self._separator("\n")
 
     def _skip_blanks(self) -> bool:
-        """Past blanks and a comment; False at the end of the text."""
+        """Skips blanks and a comment; returns False at the end of the text."""
         for pattern in (_BLANKS, _COMMENT):
             found = pattern.match(self._text, self._at)
             self._at = found.end() if found else self._at
@@ -171,7 +171,7 @@ class _Parser:
         return sign not in ";\n|)&" or self._text.startswith("&>", self._at)
 
     def _part(self, command: Command) -> None:
-        """One word, or one redirection."""
+        """Reads one word, or one redirection."""
         redirection = _REDIRECTION.match(self._text, self._at)
         if redirection is None:
             start = self._at
@@ -188,7 +188,7 @@ class _Parser:
             command.reads.append(word)
 
     def _words(self, command: Command) -> list[str]:
-        """One word of the text; what an unquoted variable brings may be several, or none."""
+        """One word of the text, which an unquoted variable may turn into several, or none."""
         text, found, quoted = self._text, [list[str]()], False
         self._tilde(found)
         while self._at < len(text):
@@ -207,7 +207,7 @@ class _Parser:
         return words if quoted or words != [""] else []
 
     def _run_of(self, signs: re.Pattern[str], found: list[list[str]]) -> bool:
-        """Takes a run of signs that mean themselves; False when there is none."""
+        """Consumes a run of literal signs; returns False if there is none."""
         run = signs.match(self._text, self._at)
         if run is None:
             return False
@@ -223,7 +223,7 @@ class _Parser:
             self._at = tilde.end()
 
     def _quoted(self, sign: str, command: Command, found: list[list[str]]) -> None:
-        """Behind a quote or a backslash."""
+        """Reads the text after a quote or a backslash."""
         text = self._text
         if sign == '"':
             self._double(command, found)
@@ -251,7 +251,7 @@ class _Parser:
                 found[-1].append(sign)
 
     def _expansion(self, sign: str, command: Command, found: list[list[str]], *, quoted: bool) -> None:
-        """Behind a `$`, a backtick, or the sign of a process substitution."""
+        """Reads the text after a `$`, a backtick, or the sign of a process substitution."""
         text = self._text
         if sign == "`":
             inner = _BACKTICKED.match(text, self._at)
@@ -289,8 +289,8 @@ class _Parser:
         found += [[other] for other in others]
 
     def _assign(self, words: list[str]) -> None:
-        """A command of assignments alone sets variables for what follows, and so does a loop over words. One that is
-        long is not kept: every use of it would make the words longer."""
+        """Sets the variables of a command that has only assignments, or of a loop over words. Long values are not kept,
+        since every use would make the words longer."""
         if words[:1] == ["for"] and words[2:3] == ["in"]:
             words = [f"{words[1]}={' '.join(words[3:])}"]
         found = [_ASSIGNED.fullmatch(word) for word in words]

@@ -1,4 +1,4 @@
-"""Verdicts on tool calls, what the reviewer model says of them, and how clients are told."""
+"""Verdicts on tool calls: read from the reviewer model's answer, and written for clients."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 from proxy.core.auto_mode.policy import KIND
 
-#: Clients show no longer explanation.
+#: Longest explanation that clients show.
 MAX_EXPLANATION = 2000
 #: A code fence around a whole answer.
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL | re.IGNORECASE)
-#: A reviewer that gives no reason.
+#: The reason of a reviewer that gives none.
 NO_REASON = "The reviewer of this proxy's auto mode flagged this call without saying why"
 
 
@@ -23,8 +23,8 @@ NO_REASON = "The reviewer of this proxy's auto mode flagged this call without sa
 class ToolUse:
     """A tool call of an answer.
 
-    size   characters of its arguments; of one that is too long only the beginning is kept, and nothing is judged
-    whole  whether the answer brought all of it
+    size   characters of its arguments; a call that is too long is not judged
+    whole  whether the answer had all of it
     """
 
     id: str
@@ -36,17 +36,17 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of one call.
+    """The verdict on one call.
 
     outcome  flagged, not_flagged, skipped, timeout, error, refused, input_too_long, truncated
-    why      of a flagged one: a sentence for the user and the model
+    why      the reason for a flagged call: a sentence for the user and the model
     """
 
     outcome: str
     why: str = ""
 
-    def told(self) -> dict[str, Any]:
-        """The form in which clients read it."""
+    def for_client(self) -> dict[str, Any]:
+        """The form that clients read."""
         if self.outcome in ("flagged", "not_flagged"):
             explanation = {"explanation": one_line(self.why) or NO_REASON} if self.outcome == "flagged" else {}
             return {"type": "evaluated", "outcome": self.outcome, **explanation}
@@ -59,35 +59,35 @@ ERROR = Verdict("error")
 
 
 def one_line(text: str) -> str:
-    """At most `MAX_EXPLANATION` characters in one line, without control characters and the full stop, which clients
-    add."""
+    """The text in one line of at most `MAX_EXPLANATION` characters, without control characters and the full stop, which
+    clients add."""
     line = " ".join(text[: 2 * MAX_EXPLANATION].split())
     line = "".join(sign for sign in line if sign.isprintable())
     return line.removesuffix(".") if len(line) <= MAX_EXPLANATION else line[: MAX_EXPLANATION - 1] + "…"
 
 
 def results(verdicts: Mapping[str, Verdict]) -> list[dict[str, Any]]:
-    """`safeguard_results` of an answer, by the ids of its calls; also of an answer without any.
+    """`safeguard_results` of an answer, with or without calls, from the verdicts by call id.
 
     >>> results({})
     [{'type': 'dangerous_tool_use', 'status': {'type': 'available', 'tool_uses': {}}}]
     """
-    told = {name: verdict.told() for name, verdict in verdicts.items()}
-    return [{"type": KIND, "status": {"type": "available", "tool_uses": told}}]
+    uses = {name: verdict.for_client() for name, verdict in verdicts.items()}
+    return [{"type": KIND, "status": {"type": "available", "tool_uses": uses}}]
 
 
 def outcomes(verdicts: Mapping[str, Verdict]) -> dict[str, int]:
-    """How often each outcome is among them."""
+    """outcome -> its number of verdicts"""
     return dict(Counter(verdict.outcome for verdict in verdicts.values()))
 
 
 def reviewed(text: str, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
-    """What the reviewer's answer says of each of the calls it was asked about, which it names by their place, from 1.
+    """The verdicts in the reviewer's answer, by call id; the answer names calls by their place, from 1.
 
     The answer is one JSON object, perhaps in a code fence: `{"verdicts": [{"call": 1, "flagged": false}, …]}`. A call
-    without exactly one verdict that can be read, or an answer that is anything else, is an error: never a permission.
-    An answer with a member twice in one object contradicts itself, and is an error for every call; one that flags
-    something that cannot be told permits none.
+    without exactly one readable verdict is an error, never a permission, and so is every call of any other answer. An
+    answer with a member twice in one object contradicts itself, and is an error for every call. One that flags an
+    unclear call permits none.
     """
     found: dict[int, Verdict] = {}
     rows = _rows(text)
@@ -110,9 +110,9 @@ def _rows(text: str) -> list[Any]:
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, none of whose members stands there twice. Raises ValueError."""
+    """An object without duplicate members. Raises ValueError."""
     if len({name.strip().lower() for name, _ in pairs}) < len(pairs):
-        raise ValueError("a member stands there twice")
+        raise ValueError("a member occurs twice")
     return dict(pairs)
 
 
@@ -122,7 +122,7 @@ def _place(row: Any) -> int | None:
 
 
 def _is_unclear(row: Any, calls: int) -> bool:
-    """Whether it may be about another call than it says: the reviewer may have counted from zero."""
+    """Whether a row may mean another call than it names: the reviewer may have counted from zero."""
     place = _place(row)
     return place is None or (not 1 <= place <= calls and _verdict(row).outcome != "not_flagged")
 

@@ -1,1 +1,1 @@
-"""Bodies of requests in JSON: how many values they may have, and large ones read without holding everybody up."""
+"""Reads request bodies in JSON: bounds the number of values, and reads large ones without blocking other threads."""

@@ -1,6 +1,6 @@
-"""The JSON object in a request body.
+"""Decodes the JSON object in a request body.
 
-Values are counted before a text is parsed: `[],[],…` takes thirty times its length in memory.
+Values are counted before a text is parsed, since `[],[],…` takes thirty times its length in memory.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from proxy.core.bodies.in_pieces import parse_in_pieces, parts_of
 from proxy.core.invalid import InvalidRequest
 from proxy.core.sse import load_json
 
-#: Values that a request may have: objects, lists, texts, numbers and words, wherever they stand. The largest context
+#: Maximum number of values of a request at all levels: objects, lists, texts, numbers and words. The largest context
 #: windows end at a tenth of that.
 MAX_VALUES = 250_000
-#: As many bytes are looked at in one step.
+#: Bytes that are checked in one step.
 PIECE = 256 * 1024
-#: Each value but the first stands behind one of these: a member's behind the `,` or the `{` in front of its name.
+#: Each value but the first comes after one of these: a member's after the `,` or the `{` before its name.
 _BEFORE_VALUES = b",[{"
 
 
 def check_values(raw: bytes | bytearray) -> None:
-    """Raises InvalidRequest for a text with more than MAX_VALUES values. Of one that is no JSON the count means
+    """Raises InvalidRequest for a JSON text with more than MAX_VALUES values. If it is not JSON the count means
     nothing."""
     if not _over(map(_counted, _pieces(raw))):
         return
@@ -55,7 +55,7 @@ def _over(counts: Iterator[int]) -> bool:
 
 
 def _outside_strings(raw: bytes | bytearray) -> Iterator[bytes]:
-    """What is not within a string, in pieces."""
+    """Yields what is not within a string, in pieces."""
     inside, rest = False, b""
     for piece in _pieces(raw):
         piece = rest + bytes(piece)
@@ -70,24 +70,25 @@ def _outside_strings(raw: bytes | bytearray) -> Iterator[bytes]:
 
 T = TypeVar("T")
 
-#: JSON nested deeper is refused: nothing real needs it, and recursive code may rely on it.
+#: Deepest nesting: nothing real needs more, and recursive code may rely on it.
 MAX_DEPTH = 128
-#: How an escape of half a surrogate pair begins.
+#: The beginning of an escape of half a surrogate pair.
 _SURROGATE = re.compile(rb"\\u[dD]")
 
 
 def decode_body(raw: bytes | bytearray) -> dict[str, Any]:
-    """The JSON object in a request body. Raises InvalidRequest for anything else, with "Invalid JSON:" in front."""
+    """The JSON object in a request body. Raises InvalidRequest, which begins with "Invalid JSON:", for anything
+    else."""
     return _object(_decoded(raw, methodcaller("decode"), load_json))
 
 
 def decode_value(raw: bytes | bytearray) -> Any:
-    """The JSON value of whatever kind, within the same bounds."""
+    """A JSON value of any type, within the bounds of a body. Raises InvalidRequest."""
     return _decoded(raw, methodcaller("decode"), load_json)
 
 
 def decode_large_body(raw: bytes | bytearray) -> dict[str, Any]:
-    """The same for a thread: others go on meanwhile."""
+    """The JSON object in a large body, for use in a thread: other threads run meanwhile. Raises InvalidRequest."""
     return _object(_decoded(raw, parts_of, parse_in_pieces))
 
 
@@ -98,8 +99,8 @@ def _object(body: Any) -> dict[str, Any]:
 
 
 def load_long_json(raw: bytes | bytearray) -> Any:
-    """The value of a long JSON text, as `load_json` gives it, for a thread: others go on meanwhile. Raises ValueError,
-    also for too many values, and RecursionError."""
+    """The value of a long JSON text, as from `load_json`, for use in a thread: other threads run meanwhile. Raises
+    RecursionError, and ValueError, also for too many values."""
     check_values(raw)
     return parse_in_pieces(parts_of(raw))
 
@@ -139,14 +140,15 @@ def _check_depth(body: Any) -> None:
 
 
 def _has_surrogates(raw: bytes | bytearray) -> bool:
-    """Whether there is an escape of one. Looked for in pieces: one search of 60 MB holds everybody up for 50 ms."""
+    """Whether there is an escape of a surrogate. Searches in pieces, since one search of 60 MB blocks all other threads
+    for 50 ms."""
     if len(raw) <= PIECE:
         return _SURROGATE.search(raw) is not None
     return any(_SURROGATE.search(raw, at, at + PIECE + 2) for at in range(0, len(raw), PIECE))
 
 
 def _check_surrogates(body: Any) -> None:
-    r"""An escape like `\ud800` without its other half is no text: it cannot be sent on as UTF-8."""
+    r"""Raises InvalidRequest for an escape like `\ud800` without its other half, which cannot be sent as UTF-8."""
     try:
         left: list[Any] = [body]
         while left:

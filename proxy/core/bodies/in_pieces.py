@@ -1,7 +1,7 @@
-"""A long JSON text parsed piece by piece.
+"""Parses a long JSON text piece by piece.
 
-One call into the parser holds the interpreter until it returns, also when it was made in a thread. Here none reads more
-than some ten thousand characters, so that others go on meanwhile; what comes out is what one call gives.
+One call of the parser holds the interpreter until it returns, even in a thread. Here none reads more than some ten
+thousand characters, so that other threads run in between; the result is that of one call.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 from proxy.core.sse import JSON_BLANKS, scan_json
 
-#: A list or an object is first looked for in as many characters, then in as many; a longer one is taken apart.
+#: Characters in which a list or an object is first parsed at once; a longer one is taken apart.
 TRIES = (1024, 32 * 1024)
 #: Characters of a long string that are read in one step.
 STRING_PIECE = 512 * 1024
-#: Levels that are taken apart; what is nested deeper is refused in any case.
+#: Levels that are taken apart; deeper nesting is refused in any case.
 MAX_LEVELS = 200
 
 _SPACE = re.compile(rf"[{JSON_BLANKS}]*+")
-#: Characters as they are and whole escapes, surrogates only in pairs.
+#: Plain characters and whole escapes, surrogates only in pairs.
 _HEX = "[0-9a-fA-F]"
 _UNITS = re.compile(
     rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]'
@@ -30,7 +30,8 @@ _UNITS = re.compile(
 
 
 def _trailing(text: str) -> tuple[str, bool]:
-    """What this Python says of a comma before the end, and whether it shows the comma (from 3.13 on) or the end."""
+    """This Python's message for a comma before the end, and whether it points to the comma (from 3.13 on) or the
+    end."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -42,8 +43,7 @@ _TRAILING = {"]": _trailing("[1,]"), "}": _trailing('{"":1,}')}
 
 
 def parts_of(raw: bytes | bytearray) -> list[str]:
-    """The text in parts: in one it would be as long as the body, and the interpreter is held for as long as it takes to
-    get that memory. Raises UnicodeDecodeError."""
+    """The text in parts: allocating one as long as the body would hold the interpreter. Raises UnicodeDecodeError."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     size = 4 * STRING_PIECE  # bytes, so that each has as many characters as are read in one step
     parts, place = [], 0
@@ -58,37 +58,36 @@ def parts_of(raw: bytes | bytearray) -> list[str]:
 
 
 def parse_in_pieces(parts: list[str]) -> Any:
-    """The value of the text that these are, as `load_json` gives it. Raises ValueError and RecursionError where that
-    does."""
+    """The value of the text in these parts, as from `load_json`. Raises ValueError and RecursionError like that."""
     parser = _TextInPieces(parts)
-    value, place = parser.value(parser.behind_blanks(0), 0)
-    if parser.behind_blanks(place) != parser.length:
+    value, place = parser.value(parser.after_blanks(0), 0)
+    if parser.after_blanks(place) != parser.length:
         raise parser.error("Extra data", place)
     return value
 
 
 class _TextInPieces:
-    """Places are those of the whole text, of which two parts at a time are looked at."""
+    """Parses the text, of which it reads two parts at a time. Places are those in the whole text."""
 
     def __init__(self, parts: list[str]) -> None:
         self.length = sum(map(len, parts))
         self._parts = parts
         self._names: dict[str, str] = {}
-        #: Characters that may be read in vain, so that the work is linear however the text is nested.
+        #: Characters that may be read in vain, so that the work is linear for any nesting.
         self._spare = 2 * self.length
-        self._first = 0  # of the two parts
-        self._start = 0  # where it begins
+        self._first = 0  # number of the first of the two parts
+        self._start = 0  # its place
         self._text = "".join(parts[:2])
 
     def error(self, words: str, place: int) -> json.JSONDecodeError:
         return json.JSONDecodeError(words, self._whole(), place)
 
     def _whole(self) -> str:
-        """For errors, which name a line, and for what is rare."""
+        """The whole text, for errors, which name a line, and for rare cases."""
         return "".join(self._parts)
 
     def _at(self, place: int) -> int:
-        """Where the place is in the two parts: in the first one, unless there is no other behind them."""
+        """The index of a place in the two parts: in the first one, unless no other follows them."""
         while self._first + 2 < len(self._parts) and place - self._start > len(self._parts[self._first]):
             self._start += len(self._parts[self._first])
             self._first += 1
@@ -99,7 +98,7 @@ class _TextInPieces:
         at = self._at(place)
         return self._text[at : at + 1]
 
-    def behind_blanks(self, place: int) -> int:
+    def after_blanks(self, place: int) -> int:
         while True:
             at = self._at(place)
             found = _SPACE.match(self._text, at, at + STRING_PIECE)
@@ -109,7 +108,7 @@ class _TextInPieces:
             place = self._start + end
 
     def value(self, place: int, level: int) -> tuple[Any, int]:
-        """The value that begins here, and the place behind it."""
+        """The value that begins here, and the place after it."""
         first = self._sign(place)
         if first == '"':
             return self._string(place)
@@ -129,12 +128,12 @@ class _TextInPieces:
             value, end = scan_json(self._text, at)
         except ValueError:
             return scan_json(self._whole(), place)
-        if more and len(self._text) - end < len("e+1"):  # a number that may go on
+        if more and len(self._text) - end < len("e+1"):  # a number that may continue
             return scan_json(self._whole(), place)
         return value, self._start + end
 
     def _at_once(self, place: int) -> tuple[Any, int] | None:
-        """A short list or object; None for one that is long, or wrong."""
+        """A short list or object and the place after it; None for one that is long or invalid."""
         at = self._at(place)
         for size in TRIES:
             if self._spare < 0:
@@ -148,7 +147,7 @@ class _TextInPieces:
         return None
 
     def _string(self, quote: int) -> tuple[str, int]:
-        """The string that begins here."""
+        """The string that begins here, and the place after it."""
         place = quote + 1
         parts: list[str] = []
         while True:
@@ -172,45 +171,45 @@ class _TextInPieces:
 
     def _list(self, place: int, level: int) -> tuple[list[Any], int]:
         values = list[Any]()
-        place = self.behind_blanks(place + 1)
+        place = self.after_blanks(place + 1)
         if self._sign(place) == "]":
             return values, place + 1
         while True:
             value, place = self.value(place, level)
             values.append(value)
-            place = self.behind_blanks(place)
+            place = self.after_blanks(place)
             mark = self._sign(place)
             if mark == "]":
                 return values, place + 1
             if mark != ",":
                 raise self.error("Expecting ',' delimiter", place)
-            place = self._behind_comma(place, "]")
+            place = self._after_comma(place, "]")
 
     def _object(self, place: int, level: int) -> tuple[dict[str, Any], int]:
         members: dict[str, Any] = {}
-        place = self.behind_blanks(place + 1)
+        place = self.after_blanks(place + 1)
         if self._sign(place) == "}":
             return members, place + 1
         while True:
             if self._sign(place) != '"':
                 raise self.error("Expecting property name enclosed in double quotes", place)
             name, place = self._string(place)
-            place = self.behind_blanks(place)
+            place = self.after_blanks(place)
             if self._sign(place) != ":":
                 raise self.error("Expecting ':' delimiter", place)
             name = self._names.setdefault(name, name)
-            members[name], place = self.value(self.behind_blanks(place + 1), level)
-            place = self.behind_blanks(place)
+            members[name], place = self.value(self.after_blanks(place + 1), level)
+            place = self.after_blanks(place)
             mark = self._sign(place)
             if mark == "}":
                 return members, place + 1
             if mark != ",":
                 raise self.error("Expecting ',' delimiter", place)
-            place = self._behind_comma(place, "}")
+            place = self._after_comma(place, "}")
 
-    def _behind_comma(self, comma: int, end: str) -> int:
-        """Where the next value or name begins. Raises ValueError where the list or object ends instead."""
-        place = self.behind_blanks(comma + 1)
+    def _after_comma(self, comma: int, end: str) -> int:
+        """The place of the next value or name. Raises ValueError if the list or object ends instead."""
+        place = self.after_blanks(comma + 1)
         if self._sign(place) != end:
             return place
         words, at_comma = _TRAILING[end]

@@ -1,7 +1,7 @@
 """A request as an upstream's cache sees it: its blocks from the front, each as a digest and a weight.
 
-The order is that of a prompt: tools, then system texts, then messages. What clients change with every request and no
-model reads is left out: cache marks, the line about the client's billing, ids of items.
+The order is that of a prompt: tools, then system texts, then messages. Left out is what clients change with every
+request and no model reads: cache marks, the client's billing line, ids of items.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from typing import Any
 
 from proxy.core.content import BILLING_PREFIX, blocks_of, without_billing
 
-#: Blocks with a digest of their own; of those behind them CHUNK share one, and there are at most MAX_DIGESTS.
+#: Blocks with a digest of their own; after them CHUNK blocks share one, up to MAX_DIGESTS in all.
 MAX_SINGLE = 3072
 CHUNK = 64
 MAX_DIGESTS = 4096
-#: Names of tools that are kept, for words about those that are gone, and their length.
+#: Number and length of tool names that are kept, to name removed tools in a reason.
 MAX_NAMES = 512
 MAX_NAME_CHARS = 80
-#: What a picture weighs in characters of text, however long its data are: about 1,500 tokens.
+#: Weight of a picture in characters of text, however long its data are: about 1,500 tokens.
 PICTURE_WEIGHT = 6_000
-#: Longer data of a picture or a file are known by their length and samples: nobody edits the middle of a picture.
+#: Longer data of a picture or a file are identified by length and samples: nobody edits the middle of a picture.
 MAX_DATA_CHARS = 65_536
 _SAMPLES = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Three arrays of one length, in the order of the prompt.
+    """The blocks of a request, as three arrays of one length in the order of the prompt.
 
-    digests   what each block is
-    weights   how much of the prompt it is, in characters
-    places    which tool, system text or message it belongs to, from 0
-    tools, system  how many of the blocks are tools, and how many behind them are system texts
-    names     of the tools, in their order
-    messages  how many there are
+    digests   the digest of each block
+    weights   its size in characters
+    places    the number of its tool, system text or message, from 0
+    tools, system  number of blocks that are tools, and of those after them that are system texts
+    names     of the tools, in order
+    messages  number of messages
     total     the sum of the weights
     """
 
@@ -52,12 +52,12 @@ class Fingerprint:
 
     @property
     def head(self) -> int:
-        """How many blocks stand before the conversation."""
+        """Number of blocks before the conversation."""
         return self.tools + self.system
 
 
 def of_messages(request: Mapping[str, Any]) -> Fingerprint:
-    """Of a hub request."""
+    """The fingerprint of a hub request."""
     messages = request.get("messages")
     messages = messages if isinstance(messages, list) else []
     system = request.get("system")
@@ -66,7 +66,7 @@ def of_messages(request: Mapping[str, Any]) -> Fingerprint:
 
 
 def of_responses(body: Mapping[str, Any]) -> Fingerprint:
-    """Of a body of the Responses API."""
+    """The fingerprint of a body of the Responses API."""
     given, instructions = body.get("input"), body.get("instructions")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     return _fingerprint(body, blocks_of(instructions), items if isinstance(items, list) else [], _item)
@@ -81,9 +81,9 @@ def _fingerprint(
 ) -> Fingerprint:
     tools = request.get("tools")
     tools = tools if isinstance(tools, list) else []
-    told = [text for text in texts if not _is_billing(text)]
+    kept = [text for text in texts if not _is_billing(text)]
     found = [(*_whole("tool", tool), place) for place, tool in enumerate(tools)]
-    found += [(*_block("system", text), place) for place, text in enumerate(told)]
+    found += [(*_block("system", text), place) for place, text in enumerate(kept)]
     for place, message in enumerate(messages):
         role, content = role_of(message)
         if type(content) is str:
@@ -98,7 +98,7 @@ def _fingerprint(
         array("Q", weights),
         array("I", places),
         tools=min(len(tools), len(found)),
-        system=max(0, min(len(told), len(found) - len(tools))),
+        system=max(0, min(len(kept), len(found) - len(tools))),
         names=tuple(map(_name, tools[:MAX_NAMES])),
         messages=len(messages),
         total=sum(weights),
@@ -106,7 +106,7 @@ def _fingerprint(
 
 
 def _with_chunks(found: list[_Found]) -> list[_Found]:
-    """The blocks behind the first MAX_SINGLE in chunks, the last of them as long as it must be."""
+    """The blocks, with those after the first MAX_SINGLE in chunks, the last of which takes all that remain."""
     kept = found[:MAX_SINGLE]
     while len(kept) < MAX_DIGESTS - 1 and MAX_SINGLE + (len(kept) - MAX_SINGLE) * CHUNK < len(found):
         start = MAX_SINGLE + (len(kept) - MAX_SINGLE) * CHUNK
@@ -119,17 +119,17 @@ def _one_of(chunk: list[_Found]) -> _Found:
     return hash(tuple(digest for digest, _, _ in chunk)), sum(weight for _, weight, _ in chunk), chunk[0][2]
 
 
-# -- messages: their role, and their content
+# -- messages: (role, content)
 
 
 def _message(message: Any) -> tuple[str, Any]:
-    """Of the hub."""
+    """Role and content of a hub message."""
     content = message.get("content")
     return _word(message.get("role")), content if type(content) in (str, list) else ()
 
 
 def _item(item: Any) -> tuple[str, Any]:
-    """Of the Responses API, where calls and their results stand beside the messages."""
+    """Role and content of an item of the Responses API, where calls and results are items like messages."""
     if type(item) is dict and "role" in item and type(item.get("content")) in (str, list):
         return _word(item["role"]), item["content"]
     return _ITEM, (item,)
@@ -160,13 +160,13 @@ def _block(role: str, block: Any) -> tuple[int, int]:
     return _whole(role, block)
 
 
-#: The role of what has none.
+#: The role of an item without one.
 _ITEM = "item"
 _TEXTS = frozenset({"text", "input_text", "output_text"})
-#: Their content is text, or blocks.
+#: Kinds whose content is text, or blocks.
 _RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
-#: kind of block or item -> the member that may be long (such a content, or the data of a picture or a file), and what
-#: else of it a model reads
+#: kind of block or item -> the member that may be long (its content, or the data of a picture or a file), and the other
+#: member that a model reads.
 _LARGE = {
     "tool_result": ("content", "tool_use_id"),
     "function_call_output": ("output", "call_id"),
@@ -177,7 +177,7 @@ _LARGE = {
     "input_file": ("file_data", "filename"),
     "image_generation_call": ("result", ""),
 }
-#: Members that are no part of a prompt, or change with every request: of a block, and of an item.
+#: Members of a block, and of an item, that are no part of a prompt or change with every request.
 _BLOCK_EXTRAS = frozenset({"cache_control"})
 _ITEM_EXTRAS = frozenset({"id", "status"})
 
@@ -189,8 +189,8 @@ def _sampled(data: str) -> int:
 
 
 def _whole(role: str, value: Any) -> tuple[int, int]:
-    """Any JSON value. Written by `marshal` in the old form, which knows no references and so is the same for what is
-    equal, since that takes a fifth of the time that JSON takes."""
+    """Digest and weight of any JSON value. `marshal` takes a fifth of the time of JSON; its version 2 has no
+    references, so equal values have equal bytes."""
     extras = _ITEM_EXTRAS if role is _ITEM else _BLOCK_EXTRAS
     if type(value) is dict and not extras.isdisjoint(value):
         value = {name: member for name, member in value.items() if name not in extras}
@@ -199,7 +199,7 @@ def _whole(role: str, value: Any) -> tuple[int, int]:
 
 
 def _word(value: Any) -> str:
-    """A kind or a role; whoever sends something else is refused by somebody else."""
+    """A kind or a role, "" for an invalid one, which is refused elsewhere."""
     return value if type(value) is str else ""
 
 
@@ -209,6 +209,6 @@ def _is_billing(block: Any) -> bool:
 
 
 def _name(tool: Any) -> str:
-    """How a tool is called: chat tools have a function with the name, hosted ones only a type."""
+    """The name of a tool, or its type if it has no name, as hosted ones."""
     found = (tool.get("name") or tool.get("type")) if isinstance(tool, dict) else None
     return found[:MAX_NAME_CHARS] if isinstance(found, str) else "?"

@@ -1,5 +1,5 @@
-"""What two requests of a conversation have in common, what of it an upstream could have had in its cache, what it had,
-and in words why not more."""
+"""Compares two requests of a conversation: what they have in common, what came from the upstream's cache, and the
+reason why not more."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from proxy.core.cache_health.fingerprint import Fingerprint
 
-#: Tools that are named in a reason.
+#: Maximum number of tools named in a reason.
 _NAMED = 3
 
 
 def common_prefix(old: Fingerprint, new: Fingerprint) -> int:
-    """How many blocks are the same, from the front."""
+    """Number of equal blocks, from the front."""
     count = min(len(old.digests), len(new.digests))
     if old.digests[:count] == new.digests[:count]:
         return count
@@ -22,12 +22,12 @@ def common_prefix(old: Fingerprint, new: Fingerprint) -> int:
 
 
 def weight_of(fingerprint: Fingerprint, blocks: int) -> int:
-    """Of the first blocks."""
+    """The weight of the first `blocks` blocks."""
     return sum(fingerprint.weights[:blocks])
 
 
 def is_continued(old: Fingerprint, new: Fingerprint, prefix: int) -> bool:
-    """Whether at least half of what was said before is still there, in whatever place."""
+    """Whether at least half of the old conversation is in the new one, at any place."""
     if prefix >= len(old.digests):
         return True
     there = set(new.digests[new.head :])
@@ -37,7 +37,7 @@ def is_continued(old: Fingerprint, new: Fingerprint, prefix: int) -> bool:
 
 
 def same_head(old: Fingerprint, new: Fingerprint, prefix: int) -> bool:
-    """Whether the tools and system texts are the same."""
+    """Whether the tools and system texts are equal."""
     return old.head == new.head <= prefix
 
 
@@ -46,12 +46,12 @@ def is_cut_short(old: Fingerprint, new: Fingerprint) -> bool:
     return new.head > 0 and old.messages >= _LONG and 2 * new.messages <= old.messages
 
 
-#: Messages of a conversation that is worth a summary.
+#: Least messages of a conversation that is worth a summary.
 _LONG = 6
 
 
 def difference(old: Fingerprint, new: Fingerprint, prefix: int) -> str:
-    """Where two requests part, in words; `prefix` as of `common_prefix`."""
+    """Where two requests differ, in words; `prefix` is their `common_prefix`."""
     if prefix < max(old.tools, new.tools) and _tools(old) != _tools(new):
         return _of_tools(old, new)
     if prefix < max(old.head, new.head):
@@ -70,12 +70,12 @@ def _of_tools(old: Fingerprint, new: Fingerprint) -> str:
     gone = [name for name, digest in zip(old.names, _tools(old), strict=False) if digest not in now]
     come = [name for name, digest in zip(new.names, _tools(new), strict=False) if digest not in before]
     changed = [name for name in come if name in gone]
-    told = (
+    changes = (
         _several(changed, "the tool {} changed", "{} tools changed"),
         _several([name for name in come if name not in gone], "a tool was added: {}", "{} tools were added"),
         _several([name for name in gone if name not in come], "a tool was removed: {}", "{} tools were removed"),
     )
-    return ", ".join(filter(None, told)) or "the tools changed"
+    return ", ".join(filter(None, changes)) or "the tools changed"
 
 
 def _several(names: list[str], one: str, more: str) -> str:
@@ -110,19 +110,19 @@ def _of_messages(old: Fingerprint, new: Fingerprint, prefix: int) -> str:
 
 
 def _gone_back(old: Fingerprint, new: Fingerprint, place: int) -> str:
-    """Nothing of what followed is there any more."""
+    """The reason for a conversation of which everything after message `place` is gone."""
     if not is_cut_short(old, new):
         return f"the conversation went back to message {place} of {old.messages}"
     anew = "was begun anew" if place == 1 else f"went back to message {place} of {old.messages}"
     return f"the conversation was compacted, or {anew}"
 
 
-#: Services keep no prompt that is shorter.
+#: Shortest prompt that services keep.
 MIN_TOKENS = 1024
-#: A fall: so much of the input, and at least MIN_TOKENS of it, was read again. Weights are characters and shares are
-#: tokens, and services keep prompts in steps, so that less says nothing.
+#: Share of the input, at least MIN_TOKENS, that must be read again to count as a fall. Less means nothing: weights are
+#: characters and shares are tokens, and services keep prompts in steps.
 FALL = 0.25
-#: How long services keep a prompt without use, as far as they say: some longer, none shorter. Seconds.
+#: How long services keep an unused prompt, in seconds; some say they keep it longer, none shorter.
 KEPT_S = 300.0
 
 
@@ -130,8 +130,8 @@ KEPT_S = 300.0
 class Sent:
     """A request that reached an upstream.
 
-    at       when, in seconds
-    account  whose cache it is: to be compared only, None where that is unknown
+    at       its time, in seconds
+    account  identifies the account with the cache, to be compared only; None if unknown
     """
 
     fingerprint: Fingerprint
@@ -144,11 +144,12 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class CacheVerdict:
-    """Shares are of the input, 0 to 1.
+    """The outcome of a comparison. Shares are of the input, 0 to 1.
 
-    expected  what the request before has in common with this one from the front; None: there was none
-    reason    in words, why less was cached than with the one before unchanged; "" where that is not so
-    kind      the kind of the reason in a word: a kind that stays is told once
+    cached    share that came from the cache
+    expected  share that the request before has in common with this one from the front; None if there was none
+    reason    why less was cached than if the one before had only been continued; "" if it was not less
+    kind      one word for the reason: a kind that does not change is shown only once
     """
 
     cached: float
@@ -160,9 +161,10 @@ class CacheVerdict:
 def judge(
     old: Sent | None, new: Sent, *, cached_tokens: int, input_tokens: int, compacted: bool = False
 ) -> CacheVerdict:
-    """Of a request whose answer told both counts, and the newest request of its conversation before it.
+    """The verdict on a request with both token counts of its answer.
 
-    compacted  whether a summary has taken the place of the conversation in between
+    old        the request before it in its conversation
+    compacted  whether a summary replaced the conversation in between
     """
     cached = min(1.0, cached_tokens / input_tokens) if input_tokens else 0.0
     if old is None or not new.fingerprint.total:
@@ -173,30 +175,31 @@ def judge(
     lost = unchanged - cached
     if lost < FALL or lost * input_tokens < MIN_TOKENS:
         return CacheVerdict(cached, expected)
-    told = []
+    reasons = []
     parted, missing = unchanged - expected, expected - cached
     if parted >= min(FALL, missing):
-        told.append(_compaction() if compacted else _parting(old.fingerprint, new.fingerprint, prefix))
+        reasons.append(_compaction() if compacted else _parting(old.fingerprint, new.fingerprint, prefix))
     if missing >= min(FALL, parted):
-        told.append(_missing(old, new))
-    kinds, words = zip(*told, strict=True)
+        reasons.append(_missing(old, new))
+    kinds, words = zip(*reasons, strict=True)
     return CacheVerdict(cached, expected, "; ".join(words), "+".join(kinds))
 
 
-_Told = tuple[str, str]
+#: Kind and words.
+_Reason = tuple[str, str]
 
 
-def _compaction() -> _Told:
+def _compaction() -> _Reason:
     return "compaction", "the conversation was compacted"
 
 
-def _parting(old: Fingerprint, new: Fingerprint, prefix: int) -> _Told:
+def _parting(old: Fingerprint, new: Fingerprint, prefix: int) -> _Reason:
     kind = "tools" if prefix < min(old.tools, new.tools) else "system" if prefix < new.head else "messages"
     return kind, difference(old, new, prefix)
 
 
-def _missing(old: Sent, new: Sent) -> _Told:
-    """Why what is the same was not there."""
+def _missing(old: Sent, new: Sent) -> _Reason:
+    """Why equal blocks were not in the cache."""
     if old.provider != new.provider:
         return "provider", f"another provider: {old.provider} before"
     if old.model != new.model:

@@ -1,7 +1,7 @@
-"""The newest requests of each session and agent, to compare the next one with.
+"""Remembers the newest requests of each session and agent, to compare the next one with.
 
-One owner has several conversations at a time: a client sends titles, checks and summaries beside the main one, under
-the same session. So a few are kept, and a request is compared with the one that it goes on from.
+One owner has several conversations at a time: under one session a client also sends titles, checks and summaries. So a
+few are kept, and a request is compared with the one that it continues.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from proxy.core.cache_health.judge import Sent, common_prefix, is_continued, is_cut_short, same_head, weight_of
 from proxy.core.identity import Owner
 
-#: Conversations of one owner.
+#: Maximum number of conversations of one owner.
 MAX_LINES = 4
-#: Owners, and the blocks of all of them: 20 bytes each.
+#: Maximum number of owners, and of the blocks of all of them: 20 bytes each.
 MAX_OWNERS = 1024
 MAX_BLOCKS = 1_000_000
-#: An owner that was idle for so long is forgotten: no service keeps a prompt until then. Seconds.
+#: An owner that was idle longer is forgotten: no service keeps a prompt for so long. Seconds.
 IDLE_S = 4 * 3600.0
-#: Characters: a shorter prompt is none that services keep.
+#: Shortest prompt that services keep, in characters.
 MIN_WEIGHT = 2_000
 
 
@@ -29,16 +29,16 @@ class Line:
 
     newest   its newest request that reached an upstream
     summary  whether a summary of it was asked for since
-    told     the kind of the reason that was told last, "" once it is over
+    shown    the kind of the reason that was shown last, "" after a request without one
     """
 
     newest: Sent
     summary: bool = False
-    told: str = ""
+    shown: str = ""
 
     def is_new(self, kind: str) -> bool:
-        """Notes the kind of a reason, "" for none; whether it is one that was not told last."""
-        before, self.told = self.told, kind
+        """Notes the kind of a reason, "" for none, and returns whether it differs from the last one."""
+        before, self.shown = self.shown, kind
         return bool(kind) and kind != before
 
 
@@ -47,8 +47,8 @@ class Compared:
     """A request that an upstream has begun to answer.
 
     line       the conversation that it belongs to from now on
-    old        the request before it there, None where it is the first
-    compacted  whether a summary took the place of the conversation in between
+    old        the request before it there, None if it is the first
+    compacted  whether a summary replaced the conversation in between
     """
 
     line: Line
@@ -59,7 +59,7 @@ class Compared:
 
 @dataclass(slots=True)
 class _Lines:
-    """Of one owner, the newest last."""
+    """The conversations of one owner, the newest last."""
 
     seen: float
     lines: list[Line] = field(default_factory=list)
@@ -70,7 +70,7 @@ class _Lines:
 
 
 class Memory:
-    """Bounded: by age, by owners, by blocks."""
+    """The requests of all owners, bounded by age, owners and blocks."""
 
     def __init__(self, *, max_owners: int = MAX_OWNERS, max_blocks: int = MAX_BLOCKS) -> None:
         self._owners: OrderedDict[Owner, _Lines] = OrderedDict()
@@ -84,7 +84,7 @@ class Memory:
     def reached(self, owner: Owner, sent: Sent, *, summary: bool = False) -> Compared:
         """Notes a request that an upstream has begun to answer.
 
-        summary  it asks for a summary that will take the place of the conversation: nothing goes on from it
+        summary  whether it asks for a summary that will replace the conversation: no request continues it
         """
         self._expire(sent.at)
         found = self._owners.pop(owner, None) or _Lines(sent.at)
@@ -115,7 +115,7 @@ class Memory:
 
 
 def _compared(lines: list[Line], sent: Sent) -> Compared:
-    """With the conversation that has most in common from the front."""
+    """The request with the conversation that has most in common with it from the front."""
     best, most = None, -1
     for line in reversed(lines):
         prefix = common_prefix(line.newest.fingerprint, sent.fingerprint)
@@ -137,8 +137,8 @@ def _belongs(line: Line, sent: Sent, prefix: int) -> bool:
 
 
 def _with(lines: list[Line], compared: Compared) -> list[Line]:
-    """The conversations with a new request. Of too many the shortest goes: side requests come and go, and must not push
-    out the one that matters."""
+    """The conversations with a new request. If they are too many the shortest is dropped: side requests come and go,
+    and must not displace the one that matters."""
     line = compared.line
     line.newest, line.summary = compared.new, False
     others = [other for other in lines if other is not line]

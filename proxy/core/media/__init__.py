@@ -1,1 +1,1 @@
-"""Images and audio: what may be asked for, how a large body is read without being held twice, and what is an answer."""
+"""Images and audio: checks requests and answers, and reads large bodies without holding them twice."""

@@ -1,5 +1,5 @@
-"""Answers with pictures or a transcript: kept as the pieces that came, which are passed on byte by byte, and checked
-without being held twice. For the check, long runs of base64 and blanks are shortened."""
+"""Holds and checks answers with pictures or a transcript. Their bytes are passed on unchanged; the check works on a
+copy with long runs of base64 and blanks shortened."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from proxy.core.media.pieces import Pieces
 from proxy.core.reducer import BadAnswer
 from proxy.core.tokens.usage import Usage, reported_count, usage_of
 
-#: Of a run that is longer than twice this, so much stays at either end.
+#: Bytes that are kept at either end of a run that is longer than twice this.
 KEPT = 64
 
 #: Base64 of both alphabets, and blanks.
 _RUNS = (rb"[A-Za-z0-9+/=_-]", rb"[ \t\r\n]")
-#: A run is tried from its first character only, else runs that are just too short would cost their square.
+#: A run is matched from its first character only, else runs that are just too short would take quadratic time.
 _LONG_RUN = re.compile(b"|".join(rb"(?<!%b)%b{%d,}" % (run, run, 2 * KEPT + 1) for run in _RUNS))
 
 
 def shortened(chunk: bytes) -> bytes:
-    r"""A piece of JSON with the first and the last 64 characters of each long run of base64 or blanks in it.
+    r"""A piece of JSON with only the first and the last 64 characters of each long run of base64 or blanks.
 
-    Each chunk is looked at by itself: chunks may be cut anywhere, also within a run or an escape. Only the middle of
-    runs goes, in which no escape begins; `\/` becomes the slash that it stands for. So strings stay strings, and their
-    emptiness what it was; long numbers stay numbers.
+    Each chunk is handled by itself: chunks may be cut anywhere, even within a run or an escape. Only the middle of runs
+    is dropped, in which no escape begins; `\/` becomes a slash. So strings stay strings, empty or not, and long numbers
+    stay numbers.
 
     >>> shortened(b'{"b64_json":"' + b"A" * 100_000 + b'"}').replace(b"A", b"") , len(shortened(b"A" * 100_000))
     (b'{"b64_json":""}', 128)
     """
     if len(chunk) > 2 * KEPT and not strays(chunk):
-        return _ends(chunk)  # most chunks of a picture; found ten times as fast
+        return _ends(chunk)  # most chunks of a picture; ten times as fast
     return _LONG_RUN.sub(lambda found: _ends(found[0]), chunk.replace(rb"\/", b"/"))
 
 
@@ -41,14 +41,14 @@ def _ends(run: bytes) -> bytes:
     return run[:KEPT] + run[-KEPT:]
 
 
-#: Small chunks are joined up to here: each is looked at by itself, and there may be a hundred million.
+#: Small chunks are joined up to this size: each is handled by itself, and there may be a hundred million.
 PIECE_BYTES = 64 * 1024
-#: What may stand beside the pictures of an answer, which is parsed at once.
+#: Most bytes of an answer without its pictures, which are parsed at once.
 MAX_PARSED_BYTES = 1024 * 1024
 
-#: Signs of base64 as some writers of JSON escape them, and the ends of its lines: how they begin, and what goes on with
-#: the run in their place. An escaped backslash before them makes them something else; that is looked at last, since a
-#: search for a fixed beginning is many times faster.
+#: Escapes of signs of base64 by some writers of JSON, and of line ends: their beginning, the pattern, and a sign that
+#: continues the run in their place. An escaped backslash before them changes their meaning; that is checked last, since
+#: a search for a fixed beginning is many times faster.
 _ESCAPES = (
     (b"\\u002", re.compile(rb'\\u002(?<=[A-Za-z0-9+/="]\\u002)[bB]'), b"+"),
     (b"\\u002", re.compile(rb'\\u002(?<=[A-Za-z0-9+/="]\\u002)[fF]'), b"/"),
@@ -57,10 +57,10 @@ _ESCAPES = (
 
 
 class HeldAnswer:
-    """An answer as it arrives. `body` is what came so far, but for the end, which `end` adds.
+    """An answer as it arrives. `body` holds its bytes, of which `end` adds the last ones.
 
-    limit     bytes that it may have
-    shortens  base64 in it is looked at by its ends only
+    limit     most bytes
+    shortens  whether the check shortens base64
     """
 
     def __init__(self, limit: int, *, shortens: bool = False) -> None:
@@ -72,7 +72,7 @@ class HeldAnswer:
         self._small_size = 0
 
     def add(self, chunk: bytes) -> None:
-        """Raises BadAnswer when it is too long."""
+        """Adds a chunk. Raises BadAnswer if the answer is too long."""
         self._small.append(chunk)
         self._small_size += len(chunk)
         if self.body.size + self._small_size > self._limit:
@@ -89,8 +89,8 @@ class HeldAnswer:
             raise BadAnswer(f"the answer has more than {MAX_PARSED_BYTES} bytes beside its pictures")
 
     def end(self) -> Mapping[str, Any]:
-        """The whole answer as an object, base64 in it perhaps shortened; for a thread. Raises BadAnswer when it is
-        none."""
+        """The whole answer as an object, perhaps with shortened base64; for use in a thread. Raises BadAnswer if it is
+        no object."""
         self._flush()
         try:
             answer = load_long_json(self._parsed)
@@ -111,7 +111,7 @@ def _without_pictures(piece: bytes) -> bytes:
 
 
 def check_images(answer: Mapping[str, Any]) -> None:
-    """Raises BadAnswer for what is no answer with pictures in it."""
+    """Raises BadAnswer for an answer without pictures."""
     if reported_count(answer.get("created")) is None:
         raise BadAnswer("the answer does not say when it was made")
     pictures = answer.get("data")
@@ -126,17 +126,16 @@ def _is_filled(value: Any) -> bool:
 
 
 def images_usage(answer: Mapping[str, Any]) -> Usage | None:
-    """The counters of an answer with pictures; None where they are missing or no counts."""
-    told = answer.get("usage")
-    if not isinstance(told, Mapping):
+    """The token counts of an answer with pictures; None if they are missing or invalid."""
+    usage = answer.get("usage")
+    if not isinstance(usage, Mapping):
         return None
-    given, made = (reported_count(told.get(name)) for name in ("input_tokens", "output_tokens"))
+    given, made = (reported_count(usage.get(name)) for name in ("input_tokens", "output_tokens"))
     return None if given is None or made is None else usage_of(given, made)
 
 
 def transcript_of(answer: Mapping[str, Any]) -> str:
-    """What was said, as text that can be written: half of a surrogate pair becomes U+FFFD. Raises BadAnswer when it is
-    missing or blank."""
+    """The transcript, with U+FFFD for half of a surrogate pair. Raises BadAnswer if it is missing or blank."""
     text = answer.get("text")
     if not isinstance(text, str) or not text.strip():
         raise BadAnswer("the answer has no text")

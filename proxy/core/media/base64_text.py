@@ -1,4 +1,4 @@
-"""Base64 in pieces: made while the bytes arrive, and checked without being decoded."""
+"""Base64 in pieces: encodes bytes as they arrive, and checks texts without decoding them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DIGITS = (string.ascii_letters + string.digits + "+/").encode()
 
 
 def strays(data: bytes) -> int:
-    """How many bytes are no digits of base64; the padding is counted.
+    """Number of bytes that are no digits of base64, padding included.
 
     >>> strays(b"AAA="), strays(b"data:image/png,")
     (1, 2)
@@ -21,7 +21,7 @@ def strays(data: bytes) -> int:
 
 
 class Base64Encoder:
-    """Bytes that are kept as base64."""
+    """Keeps bytes as base64."""
 
     def __init__(self) -> None:
         self.text = Pieces()
@@ -33,23 +33,23 @@ class Base64Encoder:
         return self.text.size + len(self._rest)
 
     def add(self, data: bytes) -> None:
-        """Takes some bytes; up to two of them wait for those that follow."""
+        """Adds bytes; up to two of them wait for the next ones."""
         data = self._rest + data
         whole = len(data) // 3 * 3
         self._rest = data[whole:]
         self.text.add(binascii.b2a_base64(data[:whole], newline=False))
 
     def end(self) -> None:
-        """No more bytes follow."""
+        """Encodes the waiting bytes."""
         self.text.add(base64.b64encode(self._rest))
         self._rest = b""
 
 
 def decoded_size(text: Pieces, found: int) -> int | None:
-    """Bytes that a text of base64 stands for; None when it is none: digits of the standard alphabet, padded, without
-    blanks, and nothing left over in the last one.
+    """Bytes that a text of base64 decodes to; None if it is invalid: digits of the standard alphabet, padded, without
+    blanks, and without bits left over in the last one.
 
-    found  how many `strays` it has
+    found  its number of `strays`
 
     >>> decoded_size(Pieces([b"QU", b"I="]), 1), decoded_size(Pieces([b"QUJ="]), 1), decoded_size(Pieces([b"QUI"]), 0)
     (2, None, None)
@@ -58,7 +58,7 @@ def decoded_size(text: Pieces, found: int) -> int | None:
     padding = len(end) - len(end.rstrip(b"="))
     if text.size % 4 or found != padding or padding > 2:
         return None
-    # What is left over in the last digit is lost when it is decoded.
+    # Bits left over in the last digit are lost when it is decoded.
     if base64.b64encode(base64.b64decode(end)) != end:
         return None
     return text.size // 4 * 3 - padding

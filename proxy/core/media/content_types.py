@@ -1,4 +1,4 @@
-"""Media types: in header values, which have parameters, and by the first bytes of a file."""
+"""Media types: read from header values, with parameters, and from the first bytes of a file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from proxy.core.media.refusals import broken
 
-#: The standard allows 70.
+#: Longest boundary; the standard allows 70.
 MAX_BOUNDARY = 200
 
 _PARAMETER = re.compile(r'\s*;\s*(?:([^\s;="]+)\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([^\s;"]*)))?', re.DOTALL)
-#: A backslash before anything else is one: file names of Windows are sent as they are.
+#: A backslash before anything else is literal: file names of Windows are sent unescaped.
 _ESCAPED = re.compile(r'\\(["\\])')
 
 
@@ -25,8 +25,8 @@ def essence(content_type: str) -> str:
 
 
 def parameters(value: str) -> dict[str, str] | None:
-    r"""The parameters of a header value, their names in lower case. None when they cannot be read, or when one occurs
-    twice: two readers may take it for different things.
+    r"""The parameters of a header value, with names in lower case. None if they cannot be read, or if one occurs twice,
+    since readers may disagree about it.
 
     >>> parameters('form-data; name="a \\"b\\""; FileName=x.png')
     {'name': 'a "b"', 'filename': 'x.png'}
@@ -49,7 +49,7 @@ def parameters(value: str) -> dict[str, str] | None:
 
 
 def boundary_of(content_type: str) -> bytes:
-    """The boundary between the parts of a form. Raises InvalidRequest when there is none that can be used.
+    """The boundary between the parts of a form. Raises InvalidRequest if there is no usable one.
 
     >>> boundary_of('multipart/form-data; charset=utf-8; Boundary="a b"')
     b'a b'
@@ -62,7 +62,7 @@ def boundary_of(content_type: str) -> bytes:
     return boundary.encode()
 
 
-#: As many bytes as any signature has.
+#: Bytes of the longest signature.
 LONGEST = 12
 
 _IMAGES = {
@@ -82,7 +82,7 @@ _RECORDINGS = {
 
 
 def image_type(first: bytes) -> str | None:
-    """The media type of a picture.
+    """The media type of a picture, None if it is unknown.
 
     >>> image_type(b"GIF89a"), image_type(b"GIF88a")
     ('image/gif', None)
@@ -91,7 +91,7 @@ def image_type(first: bytes) -> str | None:
 
 
 def recording_type(first: bytes) -> str | None:
-    """The media type of a recording."""
+    """The media type of a recording, None if it is unknown."""
     return _type(first, _RECORDINGS)
 
 

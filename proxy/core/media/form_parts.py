@@ -1,4 +1,4 @@
-"""What the forms of this room share: parts are handed to what keeps them, in their order, the body is bounded."""
+"""Shared by the forms of this package: passes parts to their keepers, in order, and bounds the body."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proxy.core.media.refusals import body_too_large
 
 
 class Part(Protocol):
-    """Keeps what is needed of a part. Both raise InvalidRequest."""
+    """The keeper of a part. Both methods raise InvalidRequest."""
 
     def add(self, data: bytes) -> None: ...
 
@@ -21,8 +21,8 @@ class Part(Protocol):
 
 
 class FormParts:
-    """Reads a form of at most `limit` bytes. It keeps nothing that leads back to its owner: what an owner holds, many
-    megabytes, is gone with the last reference to it and not at some later collection."""
+    """Reads a form of at most `limit` bytes. It keeps no reference to its owner, so that the owner's megabytes are
+    freed with the last reference and not at a later collection."""
 
     def __init__(self, boundary: bytes, limit: int) -> None:
         self._parser = MultipartParser(boundary)
@@ -32,13 +32,13 @@ class FormParts:
 
     @property
     def held(self) -> int:
-        """Bytes held now, those of parts not counted."""
+        """Bytes held now, without those of parts."""
         return self._parser.held
 
     def feed(self, data: bytes, begin: Callable[[PartHead], Part]) -> None:
         """Takes the next bytes. Raises InvalidRequest and TooLarge.
 
-        begin  decides by the head of a part what keeps its data; raises InvalidRequest for one that is not taken
+        begin  returns the keeper of a part with this head; raises InvalidRequest for one that is not accepted
         """
         self._left -= len(data)
         if self._left < 0:
@@ -50,14 +50,14 @@ class FormParts:
                 self._part.end() if isinstance(event, PartEnd) else self._part.add(event)
 
     def end(self) -> None:
-        """No more bytes follow. Raises InvalidRequest when the form is not whole."""
+        """Ends the form. Raises InvalidRequest if it is incomplete."""
         self._parser.end()
 
 
-#: A mark at the beginning counts more than what the part's type says.
+#: byte order mark -> charset, which overrides that of the part's type.
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-#: label -> codec, for the charsets of the web; the first labels mean what they mean to browsers. Python's own search
-#: remembers each label that it is asked for, and knows codecs that take forever or make much out of little.
+#: label -> codec, for the charsets of the web; the first labels have the meaning that browsers give them. Python's own
+#: lookup remembers each label, and knows codecs that take forever or expand little to much.
 _CHARSETS = {
     **dict.fromkeys(("us-ascii", "ascii", "iso-8859-1", "iso8859-1", "latin1", "latin-1"), "cp1252"),
     **{f"windows-{number}": f"cp{number}" for number in range(1250, 1259)},
@@ -69,7 +69,7 @@ _CHARSETS = {
 }
 
 
-#: Bytes. No value that is judged is as long.
+#: Bytes of a judged text that are kept; no valid one is as long.
 MAX_JUDGED = 200
 
 
@@ -91,10 +91,10 @@ class TextPart:
         self._data.add(data)
 
     def end(self) -> None:
-        """No more bytes follow."""
+        """Does nothing: the text is read by `text`."""
 
     def text(self) -> str:
-        """The text, U+FFFD in the place of what is none; its bytes are forgotten."""
+        """The text, with U+FFFD for invalid bytes; releases its bytes."""
         begin, charset = self._data.begin(3), self._charset
         for mark, of_mark in _MARKS.items():
             if begin.startswith(mark):
@@ -107,16 +107,16 @@ Value = TypeVar("Value")
 
 
 class JudgedText(TextPart, Generic[Value]):
-    """Text that is judged as soon as it is there.
+    """A text that is judged as soon as it is complete.
 
-    judge  gives the value of the text; raises InvalidRequest. A text that is longer than any good one is judged by its
-           beginning
+    judge  returns the value of the text; raises InvalidRequest. A text that is longer than any valid one is judged by
+           its beginning
     """
 
     def __init__(self, head: PartHead, judge: Callable[[str], Value]) -> None:
         super().__init__(head)
         self._judge = judge
-        #: None before the part is whole.
+        #: None before the part is complete.
         self.value: Value | None = None
 
     def add(self, data: bytes) -> None:
@@ -128,7 +128,7 @@ class JudgedText(TextPart, Generic[Value]):
 
 
 class Ignored:
-    """A part that makes no difference."""
+    """A part that is ignored."""
 
     def add(self, data: bytes) -> None: ...
 

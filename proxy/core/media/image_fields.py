@@ -1,4 +1,4 @@
-"""The members of a request for images, pictures included: the same checks whatever form they came in."""
+"""Checks the members of a request for images, pictures included, from JSON or a form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proxy.core.media.pieces import Pieces
 from proxy.core.media.refusals import MAX_REPEATED, UNSUPPORTED, refused, repeated, too_large
 from proxy.core.media.requests import ImageRequest, InputImage
 
-#: member -> the values there are, in the order in which members are checked
+#: member -> its values, in the order in which members are checked.
 CHOICES = {
     "background": ("auto", "transparent", "opaque"),
     "quality": ("auto", "low", "medium", "high"),
@@ -26,7 +26,7 @@ MIN_ANSWERS, MAX_ANSWERS = 1, 10
 
 
 def checked_fields(given: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """What goes upstream, in its order, of members whose types are right; None counts as absent. Raises
+    """The members for the upstream, in its order, from members of valid types; None counts as absent. Raises
     InvalidRequest.
 
     >>> checked_fields({"prompt": "x", "n": None}, "m")
@@ -83,7 +83,7 @@ MAX_IMAGES = 5
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 MAX_ALL_BYTES = 50 * 1024 * 1024
 
-#: The head of a data URL is looked for in as many bytes.
+#: Bytes in which the head of a data URL must be.
 _MAX_HEAD = 128
 _HEAD = re.compile(rb"data:([^;,]*);base64", re.IGNORECASE)
 _OTHER_NAMES = {"image/jpg": "image/jpeg"}
@@ -91,13 +91,13 @@ _KNOWN = "a PNG, JPEG, GIF or WebP picture"
 
 
 def check_number(number: int, param: str) -> None:
-    """Raises InvalidRequest."""
+    """Raises InvalidRequest for a wrong number of images."""
     if not 1 <= number <= MAX_IMAGES:
         raise refused(f"an edit takes 1 to {MAX_IMAGES} images, not {number}", param)
 
 
 def size_fault(sizes: Sequence[int]) -> str | None:
-    """What is wrong with the sizes of pictures in bytes.
+    """What is wrong with the sizes of pictures, in bytes; None if nothing is.
 
     >>> size_fault([1, 2]), size_fault([3 * 10**7])
     (None, 'an image is larger than 20971520 bytes')
@@ -110,7 +110,7 @@ def size_fault(sizes: Sequence[int]) -> str | None:
 
 
 def identified(text: Pieces, param: str) -> InputImage:
-    """A picture whose base64 is right. Raises InvalidRequest when it is none that is taken."""
+    """The picture in valid base64. Raises InvalidRequest if its type is not accepted."""
     media_type = image_type(base64.b64decode(text.begin((LONGEST + 2) // 3 * 4)))
     if media_type is None:
         raise refused(f"each image must be {_KNOWN}; the first bytes of one are of none of these", param)
@@ -118,10 +118,10 @@ def identified(text: Pieces, param: str) -> InputImage:
 
 
 def image_in_url(url: Pieces, found: int) -> InputImage:
-    """The picture in a data URL, whose pieces it becomes. Raises InvalidRequest and TooLarge. A body has no room for
-    pictures that are too large together.
+    """The picture in a data URL, whose pieces it takes. Raises InvalidRequest and TooLarge. Checks no total, since a
+    body has no room for pictures that are too large together.
 
-    found  how many `strays` the URL has
+    found  number of `strays` of the URL
     """
     head, comma, _ = url.begin(_MAX_HEAD).partition(b",")
     match = _HEAD.fullmatch(head)

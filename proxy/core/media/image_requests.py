@@ -1,4 +1,4 @@
-"""Requests for images: as JSON, and an edit as a form."""
+"""Reads requests for images: from JSON, and edits from a form, too."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _text(value: Any) -> Any:
 
 
 def _urls(given: Mapping[str, Any]) -> list[LongString]:
-    """The `image_url` of each member of `images`. Raises InvalidRequest where the shape is another one."""
+    """The `image_url` of each member of `images`. Raises InvalidRequest for any other shape."""
     members = given.get(_IMAGES)
     if not isinstance(members, list) or not all(map(_is_member, members)):
         raise refused(f"{_IMAGES} must be an array of objects that have {_MEMBER}, a string, and nothing else", _IMAGES)
@@ -100,7 +100,7 @@ def _images(urls: list[LongString]) -> tuple[InputImage, ...]:
 _IMAGE = "image"
 _FILES = frozenset({_IMAGE, "image[]"})
 _TAKEN = ", ".join((_IMAGE, *TEXTS, "n"))
-#: Leading zeros are no fault.
+#: Leading zeros are allowed.
 _DIGITS = re.compile(r"\+?[0-9]{1,20}")
 
 
@@ -160,8 +160,8 @@ def _number(text: str) -> int:
 
 
 class _Pictures:
-    """The pictures of a form, one after another. Once they are too many or too large only their sizes are kept: they
-    are refused for it, but what follows may be a worse fault."""
+    """The pictures of a form, one after another. Once they are too many or too large only their sizes are kept: the
+    request will be refused, but what follows may be a worse fault."""
 
     def __init__(self) -> None:
         self._sizes: list[int] = []
@@ -173,7 +173,7 @@ class _Pictures:
         return sum(text.held for text in self._texts)
 
     def begin(self) -> None:
-        """Another one begins."""
+        """Begins another picture."""
         self._sizes.append(0)
         self._texts.append(Base64Encoder())
         self._look()
@@ -194,7 +194,7 @@ class _Pictures:
             self._texts.clear()
 
     def checked(self) -> tuple[InputImage, ...]:
-        """Raises InvalidRequest and TooLarge."""
+        """The pictures. Raises InvalidRequest and TooLarge."""
         check_number(len(self._sizes), _IMAGE)
         fault = size_fault(self._sizes)
         if fault is not None:

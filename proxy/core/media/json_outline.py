@@ -1,10 +1,10 @@
-"""JSON that may have many megabytes, read while it arrives: long strings are set aside, so that parsing the rest takes
-no time and nothing is held twice.
+"""Reads JSON of many megabytes while it arrives: sets long strings aside, so that parsing the rest takes no time and
+nothing is held twice.
 
     {"prompt": "a fox", "images": [{"image_url": "data:image/png;base64,iVBOR…"}]}     what came
     {"prompt": "a fox", "images": [{"image_url": NaN}]}                                the outline of it
 
-`NaN` is no JSON, so nobody else can have written it; each stands for the next of the long strings.
+`NaN` is no JSON, so no caller can have written it; each one marks the next of the long strings.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from proxy.core.media.pieces import Pieces
 from proxy.core.media.refusals import refused, repeated
 from proxy.core.sse import load_json
 
-#: A string with more bytes, as it is written, is a long one.
+#: Longest short string, in bytes as written.
 MAX_SHORT = 1024
-#: What is left of a body without its long strings.
+#: Most bytes of a body without its long strings.
 MAX_OUTLINE = 64 * 1024
-#: As many long strings are kept; those that follow are only read. A request that is right has ten.
+#: Number of long strings that are kept; later ones are only read. A valid request has ten.
 MAX_LONG_STRINGS = 16
 
 _MARK = b"NaN"
-#: Everything up to many blanks, or to a quote whose string may be long or is not all there: one with some escapes, or
-#: with more than 480 bytes before the first, is looked at more closely.
+#: Everything up to many blanks, or to a quote whose string may be long or incomplete: one with some escapes, or with
+#: more than 480 bytes before the first, is handled separately.
 _PLAIN = re.compile(
     rb'(?:[^" \t\r\n]++|[ \t\r\n]{1,64}+(?![ \t\r\n])|"[^"\\]{0,480}+(?:\\.[^"\\]{0,64}+){0,8}+")*+', re.DOTALL
 )
@@ -42,17 +42,17 @@ _HEX = "[0-9a-fA-F]"
 _UNITS = re.compile(
     rf"(?:[^\\]++|\\[^u]|\\u[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}|\\u(?![dD][89a-fA-F]){_HEX}{{4}})*+"
 )
-#: What may still become a unit.
+#: Characters of the longest unit.
 _LONGEST_UNIT = len(r"\ud83d\ude00")
 
 
 def not_json(why: str = "") -> InvalidRequest:
-    """The refusal of a body that is no JSON, or is read differently by different readers."""
+    """The error for a body that is not JSON, or that readers may understand differently."""
     return refused(f"the body is not valid JSON{f': {why}' if why else ''}")
 
 
 class LongString:
-    """A string that was set aside: its text as UTF-8, without escapes, and how many `strays` are in it."""
+    """A string that was set aside: its text as UTF-8, without escapes, and its number of `strays`."""
 
     def __init__(self, *, kept: bool = True) -> None:
         self.utf8 = Pieces()
@@ -63,7 +63,7 @@ class LongString:
         self._plain = True
 
     def add(self, raw: bytes, *, last: bool = False) -> None:
-        """Takes what follows as it is written in JSON. Raises InvalidRequest and UnicodeDecodeError."""
+        """Adds the next bytes, as written in JSON. Raises InvalidRequest and UnicodeDecodeError."""
         found = strays(raw)
         if found or not self._plain:
             raw = self._unescaped(self._rest + self._decoder.decode(raw, last), last=last).encode()
@@ -82,18 +82,19 @@ class LongString:
         return str(load_json(f'"{text[:end]}"'))
 
     def text(self) -> str:
-        """The string; its pieces are forgotten."""
+        """The string, whose pieces are released."""
         return "".join(codecs.iterdecode(self.utf8.take(), "utf-8"))
 
 
 class JsonOutline:
-    """Reads one JSON text, strictly: no key twice, no half surrogate pairs, nothing that only Python takes for JSON."""
+    """Reads one JSON text, strictly: no key twice, no half surrogate pairs, nothing that only Python accepts as
+    JSON."""
 
     def __init__(self) -> None:
         self._outline = bytearray()
         self._strings: list[LongString] = []
         self._inside = False
-        #: What there is of a string that may turn out to be short.
+        #: The beginning of a string that may prove short.
         self._short = b""
         self._long: LongString | None = None
         self._backslash = False
@@ -119,7 +120,7 @@ class JsonOutline:
             raise refused("the body has too many members")
 
     def _between(self, data: bytes, place: int) -> int:
-        """Takes what is no string, and whole short strings."""
+        """Reads what is no string, and whole short strings."""
         plain = _PLAIN.match(data, place)
         end = plain.end() if plain else place
         self._add(data[place:end])
@@ -136,7 +137,7 @@ class JsonOutline:
         self._outline += part
 
     def _string(self, data: bytes, place: int) -> int:
-        """Takes the content of a string as far as it goes, and the quote behind it."""
+        """Reads the content of a string as far as it goes, and the quote after it."""
         quote = data.find(b'"', place)
         end = len(data) if quote < 0 else quote
         if data.find(b"\\", place, end) >= 0:
@@ -172,7 +173,7 @@ class JsonOutline:
         self._short, self._long, self._inside = b"", None, False
 
     def end(self) -> Any:
-        """The value, with a `LongString` in the place of each string that is long. Raises InvalidRequest."""
+        """The value, with a `LongString` in place of each long string. Raises InvalidRequest."""
         if self._inside:
             raise not_json("it ends within a string")
         outline, self._outline = self._outline, bytearray()
@@ -195,7 +196,7 @@ class JsonOutline:
 
 
 class _Strings:
-    """Hands out the long strings in their order; those that were not kept are all the same."""
+    """Hands out the long strings in order, with empty ones for those that were not kept."""
 
     def __init__(self, strings: list[LongString]) -> None:
         self._strings = strings

@@ -1,9 +1,8 @@
-"""Forms (multipart/form-data) read while they arrive, with bounds.
+"""Reads forms (multipart/form-data) while they arrive, with bounds.
 
-Written here because nothing at hand does it: a well-kept library for it is not among the packages that run this
-project, and aiohttp's reader takes bodies whose lines end in LF alone, believes the lengths that parts name, and reads
-parts within parts. What two readers may take for different things is refused here: lines end in CRLF, a header is one
-line, and nothing but the boundary ends a part.
+Our own parser, since none of the project's dependencies fits: aiohttp's reader accepts bodies whose lines end in LF
+alone, trusts the lengths that parts name, and reads parts within parts. Refused here is what readers may understand
+differently: lines end in CRLF, a header is one line, and only the boundary ends a part.
 """
 
 from __future__ import annotations
@@ -17,24 +16,23 @@ from proxy.core.media.content_types import essence, parameters
 from proxy.core.media.refusals import broken
 
 MAX_PARTS = 100
-#: The same as other readers have.
+#: Bounds on headers, as other readers have them.
 MAX_HEADERS = 32
 MAX_HEADER_BYTES = 8 * 1024
 _MAX_PADDING = 64
 
-#: What makes a boundary of the bytes that look like one, or what may still become that; with anything else behind them
-#: they are data.
-_BEHIND = rb"(?:(?P<line>--|[ \t]{0,%d}+\r\n)|(?:-|[ \t]{0,%d}+\r?)\Z)" % (_MAX_PADDING, _MAX_PADDING)
+#: What must follow the bytes of a boundary, or may still become that; followed by anything else they are data.
+_AFTER = rb"(?:(?P<line>--|[ \t]{0,%d}+\r\n)|(?:-|[ \t]{0,%d}+\r?)\Z)" % (_MAX_PADDING, _MAX_PADDING)
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\x00\r\n]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class PartHead:
-    """What a part says about itself.
+    """The headers of a part.
 
-    name          None when it has none
-    filename      None when there is none; as it was sent, with folders
-    content_type  "" when there is none
+    name          None if it has none
+    filename      None if there is none; as it was sent, with folders
+    content_type  "" if there is none
     """
 
     name: str | None
@@ -44,20 +42,20 @@ class PartHead:
 
 @dataclass(frozen=True, slots=True)
 class PartEnd:
-    """A part is whole."""
+    """The end of a part."""
 
 
-#: Of each part its head, its data in pieces, its end.
+#: Each part has its head, its data in pieces, and its end.
 FormEvent = PartHead | bytes | PartEnd
 
 
 class MultipartParser:
-    """Reads one form. Its memory is what no event was made of yet: part of a header, or what may become a boundary."""
+    """Reads one form. It holds only bytes without an event so far: part of a header, or of a possible boundary."""
 
     def __init__(self, boundary: bytes) -> None:
         self._boundary = b"\r\n--" + boundary
-        self._delimiter = re.compile(re.escape(self._boundary) + _BEHIND, re.DOTALL)
-        # A boundary at the very beginning has no line in front of it.
+        self._delimiter = re.compile(re.escape(self._boundary) + _AFTER, re.DOTALL)
+        # A boundary at the very beginning has no line before it.
         self._buffer = b"\r\n"
         self._place = 0
         self._closed = False
@@ -69,7 +67,7 @@ class MultipartParser:
         return len(self._buffer) - self._place
 
     def feed(self, data: bytes) -> Iterator[FormEvent]:
-        """What can be told with these bytes; to be read to its end. Raises InvalidRequest where the form is broken."""
+        """Yields the events of these bytes; read it to its end. Raises InvalidRequest if the form is broken."""
         self._buffer = self._buffer[self._place :] + data
         self._place = 0
         for event in self._events:
@@ -78,12 +76,12 @@ class MultipartParser:
             yield event
 
     def end(self) -> None:
-        """No more bytes follow. Raises InvalidRequest when the form is not whole."""
+        """Ends the form. Raises InvalidRequest if it is incomplete."""
         if not self._closed:
             raise broken("it ends before its closing boundary")
 
     def _read(self) -> Generator[FormEvent | None, None, None]:
-        """All events in their order; None where more bytes are needed."""
+        """Yields all events in order, None where more bytes are needed."""
         yield from self._preamble()
         parts = 0
         while not self._closed:
@@ -98,8 +96,8 @@ class MultipartParser:
             yield None
 
     def _preamble(self) -> Generator[None, None, None]:
-        """What stands before the first part, and belongs to none. A boundary that is no line of its own would make a
-        preamble of the part behind it."""
+        """Skips what precedes the first part. A boundary that is no line of its own would turn the part after it into a
+        preamble."""
         boundary, before = self._boundary[2:], b""
         for data in self._content():
             if data is None:
@@ -110,7 +108,7 @@ class MultipartParser:
                 raise broken("its first boundary is no line that ends in CRLF")
 
     def _content(self) -> Generator[bytes | None, None, None]:
-        """The data up to the next boundary, which is read as well."""
+        """Yields the data up to the next boundary, and reads the boundary."""
         while True:
             begin = self._buffer.find(self._boundary, self._place)
             found = self._delimiter.search(self._buffer, begin) if begin >= 0 else None
@@ -122,7 +120,7 @@ class MultipartParser:
             yield None
 
     def _may_begin(self) -> int:
-        """Where the bytes at the end begin that may be those of a boundary. There is one CR in it, the first byte."""
+        """Where, at the end, a possible boundary begins. Its first byte is the only CR in it."""
         size = len(self._buffer)
         begin = self._buffer.rfind(b"\r", max(self._place, size - len(self._boundary) + 1))
         return begin if begin >= 0 and self._boundary.startswith(self._buffer[begin:]) else size
@@ -134,7 +132,7 @@ class MultipartParser:
             yield data
 
     def _head(self) -> Generator[PartHead | None, None, None]:
-        """The headers of a part and the empty line behind them."""
+        """Reads the headers of a part and the empty line after them."""
         headers: dict[str, str] = {}
         for _ in range(MAX_HEADERS + 1):
             line = yield from self._line()
@@ -177,7 +175,7 @@ def _part_head(headers: dict[str, str]) -> PartHead:
 
 
 def _decoded(value: str | None) -> str | None:
-    """The text of a parameter like `utf-8'en'a%20b`.
+    """The text of a parameter like `utf-8'en'a%20b`, None if it is none.
 
     >>> _decoded("UTF-8''%C3%A9.wav"), _decoded("x")
     ('é.wav', None)

@@ -1,4 +1,4 @@
-"""Large bodies in pieces: never joined, and given back as soon as they are not needed."""
+"""Large bodies in pieces: never joined, and released as soon as they are not needed."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-#: Bytes of a block, and of the largest piece that is handed out.
+#: Bytes of a block, and of the largest piece that is returned.
 BLOCK = 256 * 1024
 
 
 @dataclass(slots=True)
 class _Block:
-    """Memory that comes from the system, and is its own again with the last reference: what bodies take is what they
-    have in bytes. The allocator keeps much of what was freed between that which is not, and after some packed bodies
-    half as much again as they have.
+    """Memory from the system, which returns there with the last reference, so that bodies take no more than their
+    bytes. The allocator would keep much of what was freed: after some packed bodies half of their size.
 
-    begin, end  what of it is used
+    begin, end  the used range
     """
 
     memory: mmap.mmap
@@ -25,7 +24,7 @@ class _Block:
     end: int = 0
 
     def add(self, data: memoryview) -> int:
-        """Takes what there is room for, and tells how much."""
+        """Adds as many bytes as there is room for; returns their number."""
         size = min(len(data), BLOCK - self.end)
         self.memory[self.end : self.end + size] = data[:size]
         self.end += size
@@ -36,7 +35,7 @@ class _Block:
 
 
 class Pieces:
-    """Bytes in pieces. `size` is their sum, also after they were dropped.
+    """Bytes in pieces. `size` is their number, even after they were dropped.
 
     >>> body = Pieces([b"ab", b"c"])
     >>> body.size, b"".join(body), body.begin(2), body.end(2)
@@ -50,7 +49,7 @@ class Pieces:
             self.add(piece)
 
     def add(self, piece: bytes) -> None:
-        """Appends."""
+        """Appends a piece."""
         self.size += len(piece)
         rest = memoryview(piece)
         while rest:
@@ -59,18 +58,18 @@ class Pieces:
             rest = rest[self._blocks[-1].add(rest) :]
 
     def move(self, other: Pieces) -> None:
-        """Appends those of another, which forgets them."""
+        """Moves the pieces of another to the end of these."""
         self.size += sum(block.end - block.begin for block in other._blocks)
         self._blocks += other._blocks
         other.drop()
 
     def __iter__(self) -> Iterator[bytes]:
-        """Those that there are at the beginning; they may be dropped meanwhile."""
+        """Yields the pieces that exist at the start; they may be dropped meanwhile."""
         for block in tuple(self._blocks):
             yield block.used()
 
     def begin(self, size: int) -> bytes:
-        """The first `size` bytes, or what there is."""
+        """The first `size` bytes, or all if there are fewer."""
         start = bytearray()
         for block in self._blocks:
             if len(start) == size:
@@ -79,7 +78,7 @@ class Pieces:
         return bytes(start)
 
     def end(self, size: int) -> bytes:
-        """The last `size` bytes, or what there is."""
+        """The last `size` bytes, or all if there are fewer."""
         end = b""
         for block in reversed(self._blocks):
             if len(end) == size:
@@ -88,7 +87,7 @@ class Pieces:
         return end
 
     def skip(self, size: int) -> None:
-        """Forgets the first `size` bytes, which do not count any more."""
+        """Drops the first `size` bytes, which no longer count in `size`."""
         while size and self._blocks:
             block = self._blocks[0]
             skipped = min(size, block.end - block.begin)
@@ -99,10 +98,10 @@ class Pieces:
             size -= skipped
 
     def take(self) -> Iterator[bytes]:
-        """Each piece, which is forgotten as it is handed out."""
+        """Yields each piece and drops it."""
         while self._blocks:
             yield self._blocks.popleft().used()
 
     def drop(self) -> None:
-        """Forgets all of them: nobody needs the bytes any more."""
+        """Drops all pieces."""
         self._blocks.clear()

@@ -1,12 +1,12 @@
-"""Readers of request bodies of the media routes: bytes in as they arrive, a checked request out, no I/O.
+"""Readers of request bodies of the media routes: take bytes as they arrive, return a checked request, do no I/O.
 
     reader = edit_form(boundary_of(content_type), "gpt-image-2")
     for data in body:
         reader.feed(data)
     request = reader.end()
 
-A body is never held as a whole beside what is kept of it: pictures of a form become base64 while they arrive, those
-in JSON stay the text that they are, and neither is joined.
+A body is never held in addition to what is kept of it: pictures of a form become base64 while they arrive, those in
+JSON stay text, and neither is joined.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Request = TypeVar("Request", covariant=True)
 class BodyReader(Protocol[Request]):
     """Reads one body.
 
-    limit  bytes that the body may have. `feed` raises TooLarge beyond; who knows the length before raises
-           `body_too_large(limit)` himself
-    held   bytes that are held now. Looked at after each `feed`, and after `end`; it may shrink: what is known to be too
-           large is read on, since what follows may be a worse fault, but not kept
+    limit  most bytes of the body; `feed` raises TooLarge beyond. A caller that knows the length before raises
+           `body_too_large(limit)`
+    held   bytes that are held now, to be read after each `feed`, and after `end`. It may shrink: what is too large is
+           not kept, but read to its end, since what follows may be a worse fault
     """
 
     @property
@@ -48,8 +48,8 @@ class BodyReader(Protocol[Request]):
     def held(self) -> int: ...
 
     def feed(self, data: bytes) -> None:
-        """Takes the next bytes, at best not more than 256 KiB at once: it works at 1 to 4 ms a MB. Raises
-        InvalidRequest and TooLarge at the first bad part; then the rest of the body need not be read."""
+        """Takes the next bytes, best at most 256 KiB at once, at 1 to 4 ms a MB. Raises InvalidRequest and TooLarge at
+        the first bad part; then the rest of the body need not be read."""
         ...
 
     def end(self) -> Request:
@@ -58,7 +58,7 @@ class BodyReader(Protocol[Request]):
 
 
 def generation_json(model: str) -> BodyReader[ImageRequest]:
-    """`model` is the only one there is."""
+    """The reader of a generation in JSON. `model` is the only valid model."""
     return ImageJson(model, GENERATION_BYTES, edits=False)
 
 

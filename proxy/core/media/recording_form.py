@@ -1,5 +1,5 @@
-"""A recording and how it is to be written down, as a form. What a recording is follows from what its part says, from
-its file name and from its first bytes."""
+"""Reads the form of a transcription. The type of a recording follows from the header of its part, its file name and its
+first bytes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from proxy.core.media.pieces import Pieces
 from proxy.core.media.refusals import UNSUPPORTED, refused, repeated, too_large
 from proxy.core.media.requests import TranscriptionRequest
 
-#: Of the name under which a recording goes out.
+#: Longest name under which a recording is sent.
 MAX_NAME_BYTES = 255
-#: An extension with more characters is none.
+#: Longest extension, in characters.
 _MAX_EXTENSION = 16
 _UNNAMED = "audio.webm"
 _FOLDERS = re.compile(r".*[/\\]", re.DOTALL)
 _UNFIT = re.compile(r'[\x00-\x1f\x7f"]')
-#: What is none of this counts as absent.
+#: A media type that does not match counts as absent.
 _READABLE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 
-#: What the service takes.
+#: Types that the service accepts.
 _TAKEN_TYPES = frozenset(
     f"audio/{kind}" for kind in ("flac", "m4a", "mp3", "mp4", "mpeg", "ogg", "wav", "wave", "webm", "x-m4a", "x-wav")
 )
 KINDS = "flac, m4a, mp3, mp4, mpeg, mpga, ogg, opus, wav or webm"
-#: What clients send for files that the service takes: curl knows no recordings, SDKs send bytes without a name as the
-#: second and name some containers after the pictures that may be in them.
+#: Types that clients send for files that the service accepts: curl has no types of recordings, SDKs use the second for
+#: bytes without a name, and name some containers after the video that they may hold.
 _VAGUE = frozenset(
     {
         *("", "application/octet-stream", "application/ogg", "video/webm", "video/mp4", "video/mpeg"),
@@ -41,7 +41,7 @@ _OF_EXTENSION |= {"mpga": "audio/mpeg", "oga": "audio/ogg", "opus": "audio/ogg"}
 
 
 def media_type(named: str, filename: str | None, first: bytes) -> str | None:
-    """The type under which a recording goes out, with the parameters that came with it; None when there is none.
+    """The type under which a recording is sent, with its parameters; None if it has no accepted one.
 
     >>> media_type("Audio/WebM;codecs=opus", None, b""), media_type("application/octet-stream", "A.WAV", b"")
     ('audio/webm;codecs=opus', 'audio/wav')
@@ -58,7 +58,7 @@ def media_type(named: str, filename: str | None, first: bytes) -> str | None:
 
 
 def file_name(given: str | None) -> str:
-    r"""A file name without folders, fit to stand between quotes in a header.
+    r"""A file name without folders, fit for use between quotes in a header.
 
     >>> file_name("../recording.webm"), file_name('C:\\a"\\b".wav'), file_name("..")
     ('recording.webm', 'b.wav', 'audio.webm')
@@ -81,14 +81,15 @@ MAX_LANGUAGE_BYTES = 64
 _FILE = "file"
 _FORMAT = "response_format"
 _TAKEN = "file, model, language, response_format"
-#: What changes the answer in a way that the service does not know. Their names are the API's, all others the caller's.
+#: Members that change the answer in a way that the service does not support. Errors name them in `param`, since these
+#: names are the API's, not the caller's.
 _REFUSED = frozenset(
     {
         *("prompt", "temperature", "timestamp_granularities", "timestamp_granularities[]", "include", "include[]"),
         *("chunking_strategy", "known_speaker_names[]", "known_speaker_references[]"),
     }
 )
-#: member -> the values that can be answered
+#: member -> its supported values.
 _CHOICES = {_FORMAT: ("", "json", "text"), "stream": ("", "false", "False")}
 
 
@@ -137,9 +138,9 @@ class RecordingForm:
             return self._chosen[name]
         if name == "model":
             return Ignored()
-        told = "a part without a name" if name is None else repeated(name)
+        part = "a part without a name" if name is None else repeated(name)
         param = name if name in _REFUSED else None
-        raise refused(f"{told} is not supported; a transcription takes {_TAKEN}", param, UNSUPPORTED)
+        raise refused(f"{part} is not supported; a transcription takes {_TAKEN}", param, UNSUPPORTED)
 
 
 def _choice(name: str, value: str) -> str:
@@ -150,7 +151,7 @@ def _choice(name: str, value: str) -> str:
 
 
 class _File:
-    """The recording; one that is too large is not kept."""
+    """The recording, which is not kept if it is too large."""
 
     def __init__(self, head: PartHead) -> None:
         self.audio = Pieces()

@@ -1,17 +1,17 @@
-"""How a request of the media routes is refused: every error has a code, and repeats little of what the caller wrote."""
+"""The errors of the media routes: each has a code, and repeats little of what the caller wrote."""
 
 from __future__ import annotations
 
 from proxy.core.invalid import InvalidRequest, TooLarge, cut
 
-#: What of a name or a value of the caller an error repeats, in characters.
+#: Characters of a caller's name or value that an error repeats.
 MAX_REPEATED = 100
 
 UNSUPPORTED = "unsupported_parameter"
 
 
 def repeated(text: str) -> str:
-    """A name or a value as an error repeats it: printable, and never more than its beginning.
+    """A name or a value as an error repeats it: printable, and only its beginning.
 
     >>> repeated("Auto"), len(repeated("x" * 1000))
     ("'Auto'", 100)
@@ -35,5 +35,5 @@ def too_large(message: str, param: str | None = None) -> TooLarge:
 
 
 def body_too_large(limit: int) -> TooLarge:
-    """The 413 of a body that is longer than its route takes, whether its head says so or its bytes do."""
+    """A 413 for a body that is longer than its route accepts, by its head or its bytes."""
     return too_large(f"the request body is larger than {limit} bytes")

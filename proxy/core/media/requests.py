@@ -1,4 +1,4 @@
-"""What a checked request for images or for a transcript says, whatever form it came in."""
+"""Checked requests for images and transcripts, from JSON or forms."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ class InputImage:
 class ImageRequest:
     """A request for images.
 
-    fields  the members that go upstream, in their order: prompt, model, background, quality, size, and n when it was
-            given
-    images  what an edit works on; empty for a generation
+    fields  the members for the upstream, in order: prompt, model, background, quality, size, and n if it was given
+    images  the pictures of an edit; empty for a generation
     """
 
     fields: Mapping[str, Any]
@@ -36,12 +35,12 @@ class ImageRequest:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptionRequest:
-    """A recording to be written down.
+    """A request to transcribe a recording.
 
-    name        file name, fit to stand between quotes in a header
-    media_type  one that the service takes, in lower case, with its parameters
-    language    None when none was named
-    as_text     the caller wants the bare text in place of JSON
+    name        file name, fit for use between quotes in a header
+    media_type  one that the service accepts, in lower case, with its parameters
+    language    None if none was named
+    as_text     whether the caller wants the bare text in place of JSON
     """
 
     audio: Pieces

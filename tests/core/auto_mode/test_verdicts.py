@@ -99,9 +99,9 @@ def test_any_answer_gives_each_call_an_outcome(text: str) -> None:
     ],
 )
 def test_the_form_that_clients_read(verdict: Verdict, told: dict[str, Any]) -> None:
-    assert verdict.told() | told == verdict.told()
-    assert results({"t": verdict})[0]["status"]["tool_uses"]["t"] == verdict.told()
+    assert verdict.for_client() | told == verdict.for_client()
+    assert results({"t": verdict})[0]["status"]["tool_uses"]["t"] == verdict.for_client()
 
 
 def test_a_long_explanation_is_cut() -> None:
-    assert len(Verdict("flagged", "x" * 9000).told()["explanation"]) == MAX_EXPLANATION
+    assert len(Verdict("flagged", "x" * 9000).for_client()["explanation"]) == MAX_EXPLANATION
