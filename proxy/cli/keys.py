@@ -11,6 +11,7 @@ from pathlib import Path
 
 from proxy.cli.command import Command, Context, say
 from proxy.cli.paths import config_root, state_root
+from proxy.cli.printable import table
 from proxy.config import ConfigError
 from proxy.errors import PROGRAM, as_typed
 from proxy.server.callers.callers import FILE_NAME as USED_FILE
@@ -137,9 +138,8 @@ def _list(path: Path, used_path: Path, program: str) -> int:
     used = used_today(used_path, time.time())
     heads = ("name", "made", "at a time", "a minute", "tokens a day", "requests today", "tokens today")
     rows = [_row(key, used.get(key.name, Used())) for key in sorted(keys.values(), key=lambda key: key.name)]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for line in table(heads, rows):
+        say(line)
     return 0
 
 

@@ -4,6 +4,7 @@ direction are shown as escapes."""
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 #: C0 except tab and line feed, DEL, C1, line separators, writing directions, and halves of characters, which no
 #: encoding has.
@@ -44,6 +45,21 @@ def amount(size: int) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 file`, `2 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[str] = ()) -> Iterator[str]:
+    """Lines with columns as wide as their longest cell; `right`: the heads of those that are aligned at the right.
+
+    >>> list(table(("name", "n"), [("a", "10"), ("b", "9")], {"n"}))
+    ['name   n', 'a     10', 'b      9']
+    """
+    lines = [heads, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = zip(heads, line, widths, strict=True)
+        yield "  ".join(
+            cell.rjust(width) if head in right else cell.ljust(width) for head, cell, width in cells
+        ).rstrip()
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from proxy.cli.captures.selection import Head, age, all_of, chosen, folder_of, head_of, named, of_session, older_than
 from proxy.cli.command import Command, Context, say
-from proxy.cli.printable import amount, counted, cut, one_line, printable
+from proxy.cli.printable import amount, counted, cut, one_line, printable, table
 from proxy.config import ConfigError
 from proxy.core.sse import dump_printable
 from proxy.observe.capture.layout import EVENTS
@@ -49,7 +49,8 @@ async def _list(arguments: argparse.Namespace, context: Context) -> int:
         for row in rows:
             say(dump_printable(row))
     else:
-        _print_table([[_cell(name, row) for name in _COLUMNS] for row in rows])
+        for line in table(_COLUMNS, [[_cell(name, row) for name in _COLUMNS] for row in rows], _RIGHT):
+            say(line)
     return 0
 
 
@@ -87,13 +88,6 @@ def _cell(name: str, row: dict[str, Any]) -> str:
     if name == "outcome":
         return f"{row['status'] or ''} {row[name]}".strip()
     return cut(str(row[name]), {"session": _SESSION, "model": _MODEL}.get(name, 200))
-
-
-def _print_table(rows: list[list[str]]) -> None:
-    widths = [max(len(cell) for cell in column) for column in zip(_COLUMNS, *rows, strict=True)]
-    for row in (_COLUMNS, *rows):
-        cells = zip(row, widths, _COLUMNS, strict=True)
-        say("  ".join(c.rjust(width) if name in _RIGHT else c.ljust(width) for c, width, name in cells).rstrip())
 
 
 LIST = Command("list", "list captures, the newest last", _list, _list_arguments)

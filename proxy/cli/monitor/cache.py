@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from proxy.cli.command import Command, Context, say
 from proxy.cli.monitor.running_proxy import fetch_snapshot
+from proxy.cli.printable import table
 
 if TYPE_CHECKING:
     from proxy.observe.monitor.snapshot import AgentRow, SessionRow, Snapshot
@@ -21,28 +20,12 @@ _HEAD = ("session", "agent", "requests", "input", "cached", "newest", "expected"
 _RIGHT = frozenset({"requests", "input", "cached", "newest", "expected"})
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRow:
-    """A session's main conversation, or one of its agents. Shares are 0 to 1; None: not known.
+def cache_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Of each session the main conversation and its agents, the session that was seen last comes first.
 
-    cached    of all input of its life
-    newest    of its newest request that told it, and what was `expected` of that
+    Shares are 0 to 1, None where they are not known: `cached` of all input of its life, `newest` of its newest request
+    that told it, and what was `expected` of that.
     """
-
-    session: str | None
-    project: str | None
-    agent: str | None
-    requests: int
-    input_tokens: int
-    cached_tokens: int
-    cached: float | None
-    newest: float | None
-    expected: float | None
-    reason: str
-
-
-def cache_rows(snapshot: Snapshot) -> list[CacheRow]:
-    """The session that was seen last comes first."""
     sessions = sorted(snapshot.sessions, key=lambda session: -session.last_seen)
     return [
         row
@@ -51,49 +34,35 @@ def cache_rows(snapshot: Snapshot) -> list[CacheRow]:
     ]
 
 
-def _row(session: SessionRow, agent: str | None, counts: SessionRow | AgentRow) -> CacheRow:
+def _row(session: SessionRow, agent: str | None, counts: SessionRow | AgentRow) -> dict[str, Any]:
     """A session without sub-agents counts for itself."""
     known = counts.input_tokens > 0 and (counts.cached_tokens > 0 or counts.cache.cached is not None)
-    return CacheRow(
-        session.id,
-        session.project,
-        agent,
-        counts.requests,
-        counts.input_tokens,
-        counts.cached_tokens,
-        counts.cached_tokens / counts.input_tokens if known else None,
-        counts.cache.cached,
-        counts.cache.expected,
-        counts.cache.reason,
-    )
+    return {
+        "session": session.id,
+        "project": session.project,
+        "agent": agent,
+        "requests": counts.requests,
+        "input_tokens": counts.input_tokens,
+        "cached_tokens": counts.cached_tokens,
+        "cached": counts.cached_tokens / counts.input_tokens if known else None,
+        "newest": counts.cache.cached,
+        "expected": counts.cache.expected,
+        "reason": counts.cache.reason,
+    }
 
 
-def cache_lines(rows: list[CacheRow]) -> Iterator[str]:
-    """The table; the reason is the last column, as long as it is."""
-    cells = [_HEAD, *map(_cells, rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        placed = (
-            cell.rjust(width) if name in _RIGHT else cell.ljust(width)
-            for name, cell, width in zip(_HEAD, line, widths, strict=True)
-        )
-        yield "  ".join(placed).rstrip()
-
-
-def _cells(row: CacheRow) -> tuple[str, ...]:
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     from proxy.observe.monitor.terminal.cells import clean
     from proxy.observe.monitor.words import NO_SESSION, share, tokens
 
-    session = NO_SESSION if row.session is None else row.session[:_ID_CHARS]
+    session = NO_SESSION if row["session"] is None else row["session"][:_ID_CHARS]
     return (
-        clean(f"{session} ({row.project})" if row.project else session),
-        clean(row.agent[:_ID_CHARS]) if row.agent else "main",
-        str(row.requests),
-        tokens(row.input_tokens),
-        share(row.cached),
-        share(row.newest),
-        share(row.expected),
-        clean(row.reason),
+        clean(f"{session} ({row['project']})" if row["project"] else session),
+        clean(row["agent"][:_ID_CHARS]) if row["agent"] else "main",
+        str(row["requests"]),
+        tokens(row["input_tokens"]),
+        *(share(row[name]) for name in ("cached", "newest", "expected")),
+        clean(row["reason"]),
     )
 
 
@@ -105,17 +74,13 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
     rows = cache_rows(await fetch_snapshot(context, arguments.url))
     if arguments.json:
-        say(json.dumps([_as_json(row) for row in rows], indent=2))
+        say(json.dumps(rows, indent=2))
     elif not rows:
         say("no request was served since the proxy was started")
     else:
-        for line in cache_lines(rows):
+        for line in table(_HEAD, map(_cells, rows), _RIGHT):
             say(line)
     return 0
-
-
-def _as_json(row: CacheRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in CacheRow.__slots__}
 
 
 CACHE = Command("cache", "show how much of the input came from prompt caches, and why not more", _run, _arguments)

@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from proxy.cli.command import Context
-from proxy.cli.monitor.cache import CACHE, cache_lines, cache_rows
+from proxy.cli.monitor.cache import CACHE
 from proxy.cli.monitor.running_proxy import fetch_snapshot
 from proxy.observe.monitor.encoding import SnapshotEncoder
 from proxy.observe.monitor.snapshot import AgentRow, CacheView, SessionRow, Snapshot
@@ -40,10 +40,6 @@ session           agent     requests  input  cached  newest  expected  reason
 without-          main             2   2.0k     50%     80%       90%
 no-session        main             3    900       -       -         -
 """
-
-
-def test_the_table() -> None:
-    assert "\n".join(cache_lines(cache_rows(SNAPSHOT))) + "\n" == TABLE
 
 
 @pytest.mark.parametrize(

@@ -41,15 +41,15 @@ export function statusPart() {
 }
 
 export function warning(words) {
-  return el("span", { class: "status", "data-tone": "wait" }, shapeOf(STATUSES.warn[1]), words);
+  return el("span", { class: "status small" }, shapeOf(STATUSES.warn[1]), words);
 }
 
 // Provider and the model that serves in one line; below it effort, and what the client asked for where that differs.
 export function modelPart() {
-  const provider = el("span", { class: "chip" });
+  const provider = el("span", { class: "chip small" });
   const name = el("span", { class: "cut model-name" });
-  const asked = el("span", { class: "under" });
-  const node = el("span", { class: "model-lines" }, el("span", { class: "model" }, provider, name), asked);
+  const asked = el("span", { class: "under quiet small cut" });
+  const node = el("span", { class: "stack" }, el("span", { class: "model" }, provider, name), asked);
   const fill = (row) => {
     setText(provider, row.provider ?? "?");
     setAttribute(provider, "data-provider", row.provider ?? "");
@@ -71,7 +71,7 @@ export function cacheBar() {
     setStyle(bar, "width", `${Math.round(Math.min(1, Math.max(0, cached ?? 0)) * 100)}%`);
     setHidden(mark, expected === null);
     setStyle(mark, "left", `${Math.round(Math.min(1, Math.max(0, expected ?? 0)) * 100)}%`);
-    setAttribute(node, "data-lost", lost ? "" : null);
+    setAttribute(node, "data-tone", lost ? "wait" : "ok");
   };
   return [node, fill];
 }
@@ -86,7 +86,7 @@ export function cacheWords(row) {
 export function cachePart() {
   const [bar, fillBar] = cacheBar();
   const number = el("span", { class: "number" });
-  const reason = el("span", { class: "reason cut" });
+  const reason = el("span", { class: "reason small cut" });
   const node = el("span", { class: "cache" }, number, bar, reason);
   const fill = (row) => {
     const cached = cachedShare(row);
@@ -134,7 +134,7 @@ export function sparkPart(cells = CELLS) {
 
 // A text that can be taken along.
 export function copyButton(text, label) {
-  const button = el("button", { type: "button", class: "copy", "aria-label": label }, "Copy");
+  const button = el("button", { type: "button", class: "copy small", "aria-label": label }, "Copy");
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(text());

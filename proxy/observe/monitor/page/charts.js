@@ -21,10 +21,10 @@ class Picture {
     this.name = name;
     this.drawing = svg("svg", { viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", "aria-hidden": "true" });
     this.cursor = el("div", { class: "cursor", hidden: true });
-    this.labels = el("div", { class: "levels", "aria-hidden": "true" });
-    this.times = el("div", { class: "times", "aria-hidden": "true" });
+    this.labels = el("div", { class: "levels quiet", "aria-hidden": "true" });
+    this.times = el("div", { class: "times quiet", "aria-hidden": "true" });
     this.empty = el("span");
-    this.frame = el("div", { class: "frame", role: "img", tabindex: "0" }, this.drawing, this.labels, this.cursor, el("p", { class: "empty-picture" }, this.empty));
+    this.frame = el("div", { class: "frame", role: "img", tabindex: "0" }, this.drawing, this.labels, this.cursor, el("p", { class: "empty-picture quiet" }, this.empty));
     place.append(el("div", { class: "picture" }, this.frame, this.times));
     this.frame.addEventListener("pointermove", (event) => this.#point(event));
     this.frame.addEventListener("pointerleave", () => this.#show(null));

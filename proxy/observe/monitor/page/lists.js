@@ -52,10 +52,10 @@ function children(session) {
 }
 
 function sessionCell(cell, table) {
-  const expander = el("button", { type: "button", class: "expander", tabindex: "-1" });
+  const expander = el("button", { type: "button", class: "expander quiet", tabindex: "-1" });
   const wrap = el("div", { class: "who-box" });
-  const lines = el("div", { class: "who-lines" });
-  const under = el("span", { class: "under" });
+  const lines = el("div", { class: "stack" });
+  const under = el("span", { class: "under quiet small cut" });
   const open = opener(lines, (row, words) => `${words}, details`);
   lines.append(under);
   wrap.append(expander, lines);
@@ -94,7 +94,7 @@ function sessionStatus(cell) {
 }
 
 function requestCounts(cell) {
-  const [all, failed] = [el("span"), el("span", { class: "failed" })];
+  const [all, failed] = [el("span"), el("span", { class: "failed small" })];
   cell.append(all, failed);
   return (row) => {
     setText(all, whole(row.requests));
@@ -104,7 +104,7 @@ function requestCounts(cell) {
 
 function speedCell(cell) {
   const [spark, fillSpark] = sparkPart();
-  const words = el("span");
+  const words = el("span", { class: "quiet small" });
   cell.append(spark, words);
   return (row) => {
     setText(words, rate(row.throughput));
@@ -143,9 +143,9 @@ export function requestSession(row) {
 }
 
 function whoCell(cell) {
-  const lines = el("div", { class: "who-lines" });
+  const lines = el("div", { class: "stack" });
   const open = opener(lines, (row, words) => `${words}, ${row.endpoint}, ${row.status}: details`);
-  const under = el("span", { class: "under" });
+  const under = el("span", { class: "under quiet small cut" });
   lines.append(under);
   cell.append(lines);
   return (row) => {
@@ -165,7 +165,7 @@ function requestStatus(cell) {
 
 function whatCell(cell) {
   const [node, fill] = modelPart();
-  const error = el("span", { class: "error cut" });
+  const error = el("span", { class: "error small cut" });
   cell.append(node, error);
   return (row) => {
     fill(row);

@@ -134,7 +134,7 @@ function ways() {
 }
 
 function command(words, text) {
-  return el("div", { class: "command" }, el("p", { class: "quiet" }, words), el("div", {}, el("code", {}, text), copyButton(() => text, `Copy: ${words}`)));
+  return el("div", { class: "command" }, el("p", { class: "quiet small" }, words), el("div", {}, el("code", {}, text), copyButton(() => text, `Copy: ${words}`)));
 }
 
 // Where this page is, without its own name: the base URL of clients, under a prefix as well.

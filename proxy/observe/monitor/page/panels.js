@@ -19,10 +19,10 @@ function hasBegunAgain(row, now) {
 }
 
 function allowanceLevel(row, now) {
-  if (hasBegunAgain(row, now)) return ["over", "begun again since"];
-  if (row.used >= 100) return ["spent", "used up"];
-  if (row.used >= LAST) return ["last", "almost used up"];
-  return row.used >= NEAR ? ["near", "running low"] : ["", ""];
+  if (hasBegunAgain(row, now)) return ["quiet", "begun again since"];
+  if (row.used >= 100) return ["bad", "used up"];
+  if (row.used >= LAST) return ["bad", "almost used up"];
+  return row.used >= NEAR ? ["wait", "running low"] : ["", ""];
 }
 
 function makeWindow() {
@@ -38,7 +38,7 @@ function makeWindow() {
   const level = warning("");
   const reset = el("span");
   const asOf = el("span", { class: "as-of" });
-  const node = el("li", { class: "window" }, el("p", { class: "window-head" }, name, level, used), bar, el("p", { class: "window-foot" }, reset, asOf));
+  const node = el("li", { class: "window" }, el("p", { class: "window-head" }, name, level, used), bar, el("p", { class: "window-foot quiet small" }, reset, asOf));
   node.parts = { name, used, fill, bar, level, reset, asOf };
   return node;
 }
@@ -53,7 +53,7 @@ function fillWindow(node, { row, now }) {
   setText(name, title);
   setText(used, shown);
   setStyle(fill, "width", `${part}%`);
-  setAttribute(node, "data-level", tone || null);
+  setAttribute(node, "data-tone", tone || null);
   setHidden(level, !words);
   setText(level.lastChild, words);
   setAttribute(bar, "aria-label", `${row.provider} ${title}`);
@@ -72,7 +72,7 @@ function resetWords(row, now) {
 
 function makeProvider({ provider }) {
   const windows = el("ul", { class: "windows" });
-  const node = el("li", { class: "provider" }, el("h3", {}, el("span", { class: "chip", "data-provider": provider }, provider)), windows);
+  const node = el("li", { class: "provider" }, el("h3", {}, el("span", { class: "chip small", "data-provider": provider }, provider)), windows);
   node.list = new KeyedList(windows, makeWindow, fillWindow);
   return node;
 }
@@ -85,7 +85,7 @@ export class Allowances {
   constructor(place) {
     const list = el("ul", { class: "providers" });
     this.command = el("code", {});
-    this.empty = el("p", { class: "empty" }, "No provider has told yet how much is left: most do so with their first answer. ", this.command, " asks them.");
+    this.empty = el("p", { class: "empty quiet" }, "No provider has told yet how much is left: most do so with their first answer. ", this.command, " asks them.");
     this.list = new KeyedList(list, makeProvider, fillProvider);
     place.append(list, this.empty);
   }
@@ -111,7 +111,7 @@ export class CachedShares {
     const list = el("ul", { class: "shares" });
     this.open = open;
     this.list = new KeyedList(list, () => this.#make(), (node, row) => this.#fill(node, row));
-    this.empty = el("p", { class: "empty" }, "No session has told yet how much of its input came from the upstream's cache.");
+    this.empty = el("p", { class: "empty quiet" }, "No session has told yet how much of its input came from the upstream's cache.");
     place.append(list, this.empty);
   }
 
@@ -128,7 +128,7 @@ export class CachedShares {
     const [bar, fillBar] = cacheBar();
     const reason = el("span", { class: "reason" });
     const all = el("span", { class: "as-of" });
-    const node = el("li", {}, el("p", { class: "window-head" }, name, number), bar, el("p", { class: "window-foot" }, reason, all));
+    const node = el("li", {}, el("p", { class: "window-head" }, name, number), bar, el("p", { class: "window-foot quiet small" }, reason, all));
     node.parts = { name, number, fillBar, reason, all };
     name.addEventListener("click", () => this.open(node.row));
     return node;
@@ -172,7 +172,7 @@ export class Events {
     this.open = open;
     this.element = el("ol", { class: "events" });
     this.list = new KeyedList(this.element, () => this.#make(), (node, row) => this.#fill(node, row));
-    this.empty = el("p", { class: "empty" }, "Nothing went wrong.");
+    this.empty = el("p", { class: "empty quiet" }, "Nothing went wrong.");
     place.append(this.element, this.empty);
   }
 
@@ -185,12 +185,12 @@ export class Events {
   }
 
   #make() {
-    const at = el("time");
+    const at = el("time", { class: "quiet" });
     const [status, fillStatus] = statusPart();
     const message = el("p", { class: "message" });
     const about = el("span", { class: "about" });
     const more = el("button", { type: "button", class: "link" }, "Details");
-    const node = el("li", {}, at, status, el("div", { class: "event-text" }, message, el("p", { class: "window-foot" }, about, more)));
+    const node = el("li", {}, at, status, el("div", { class: "event-text" }, message, el("p", { class: "window-foot quiet small" }, about, more)));
     node.parts = { at, fillStatus, message, about, more };
     more.addEventListener("click", () => this.open(node.row.request));
     return node;

@@ -39,7 +39,7 @@ export class Table {
     const head = el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...this.heads));
     const table = el("table", { role: "table", class: options.name, "aria-labelledby": options.labelledby }, head, this.body);
     this.more = el("button", { type: "button", class: "more", hidden: true, onclick: () => this.#showMore() });
-    this.empty = el("div", { class: "empty" });
+    this.empty = el("div", { class: "empty quiet" });
     place.append(this.#sorter(), table, this.more, this.empty);
     this.table = table;
     this.#list = new KeyedList(this.body, (item) => this.#make(item), (node, item) => this.#fill(node, item));
@@ -189,7 +189,7 @@ export class Table {
     const columns = this.#options.columns.filter((column) => column.value);
     const choices = columns.map((column) => el("option", { value: column.id }, column.words ?? column.label));
     this.select = el("select", { onchange: () => this.#sortBy(columns.find((column) => column.id === this.select.value)) }, ...choices);
-    return el("label", { class: "sorter", hidden: columns.length < 2 }, "Sort by ", this.select);
+    return el("label", { class: "sorter quiet", hidden: columns.length < 2 }, "Sort by ", this.select);
   }
 
   #sortBy(column) {
@@ -212,7 +212,7 @@ export class Table {
 
 // The cell that opens the details: a button, so that every key and reader knows what to do with it.
 export function opener(cell, label) {
-  const button = el("button", { type: "button", class: "opener", tabindex: "-1", "aria-haspopup": "dialog" });
+  const button = el("button", { type: "button", class: "opener cut", tabindex: "-1", "aria-haspopup": "dialog" });
   cell.append(button);
   return (row, words) => {
     setText(button, words);
