@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from connect_proxy import VENDORS, Authority, Company, ConnectProxy, Names, TlsFront, company, place_of, whole
+from connect_proxy import Authority, Company, ConnectProxy, Names, company, place_of, whole
 from harness import Answer, Live, ask
 from media_live import GENERATIONS, SWITCHES, TRANSCRIPTIONS
 from samples import each
@@ -217,26 +217,3 @@ async def test_a_long_request_goes_through_the_tunnel_in_fragments(serve: Serve,
         (seen,) = live.sandbox.p1.sockets.seen
         assert seen.pongs and seen.frames[0].size > 900_000 and live.sleeps == []
     assert office.only_tunnels and len(office.proxy.asked) == 1
-
-
-DIRECT = [
-    *((VENDORS, "test"), (VENDORS, ".vendors.test")),
-    *(("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "10.0.0.0/8,127.0.0.0/8")),
-]
-
-
-@pytest.mark.parametrize(("host", "direct"), DIRECT, ids=["suffix", "name", "address", "network"])
-async def test_a_socket_to_what_is_excepted_goes_directly(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, direct: str
-) -> None:
-    authority = Authority()
-    authority.trusted(monkeypatch)
-    names = Names.installed(monkeypatch)
-    tls = authority.server(VENDORS, "127.0.0.1")
-    async with TlsFront(place_of(sandbox), tls) as front, ConnectProxy() as proxy:
-        variables = {"HTTPS_PROXY": f"http://127.0.0.1:{proxy.port}", "NO_PROXY": direct}
-        url = f"https://{host}:{front.port}/backend-api/codex/responses"
-        async with behind(variables, sandbox, tmp_path, p1_transport="websocket", p1_base_url=url) as live:
-            assert (await live.post(ask())).status == 200
-            assert live.sandbox.p1.sockets.total == live.upstream == 1
-        assert proxy.connections == 0 and names.looked_up == ([VENDORS] if host == VENDORS else [])

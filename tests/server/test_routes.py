@@ -358,6 +358,8 @@ async def test_an_unknown_model_gets_the_catalogue(live: Live) -> None:
     message = refused(await live.post(ask(model="not-a-model")))
     assert '"not-a-model"' in message and "Supported: p1: claude-fable-5, " in message and message.endswith(".")
     assert "Supported:" in refused(await live.post({"messages": []}))
+    near = refused(await live.post(ask(model="kimi-k2.7")))
+    assert near.startswith('Unknown model "kimi-k2.7". Did you mean kimi-k2.6') and "? Supported: p1: " in near
 
 
 @with_live(signed_in=False)

@@ -19,6 +19,27 @@ def resolved(
     return resolve(model, request or {}, configured(Config(), **settings), auto_review=auto_review)
 
 
+@rows(
+    "model, settings, sent",
+    [
+        ("gpt-5.5", {}, ("gpt-5.5", None)),
+        ("sonnet", {}, ("gpt-5.6-terra", None)),
+        ("claude-opus-5-5", {}, ("gpt-6-sol", None)),
+        ("gpt-5.6-sol-fast", {}, ("gpt-5.6-sol", "priority")),
+        ("gpt-5.6-sol", {"p1_service_tier": "fast"}, ("gpt-5.6-sol", "priority")),
+        ("gpt-5.6-sol", {"p1_model": "gpt-5.4-fast"}, ("gpt-5.4", "priority")),
+        ("gpt-5.6-sol", {"p1_model": "opus"}, ("gpt-5.6-sol", None)),
+        ("gpt-5.6-sol-fast", {"p1_service_tier": "flex"}, ("gpt-5.6-sol", "flex")),
+        ("gpt-5.6-sol-fast", {"p1_model": "gpt-5.4"}, ("gpt-5.4", "priority")),
+        ("claude-opus-5", {}, ("gpt-5.6-sol", None)),
+        ("claude-haiku-4-5-20251001", {}, ("gpt-5.6-luna", None)),
+    ],
+)
+def test_a_name_becomes_a_model_and_a_tier(model: str, settings: dict[str, Any], sent: tuple[str, str | None]) -> None:
+    found = resolved(model, **settings)
+    assert (found.model, found.tier) == sent
+
+
 def test_the_safety_classifier_is_not_forced_to_a_model() -> None:
     assert resolved("gpt-5.6-luna", auto_review=True, p1_model="gpt-5.5").model == "gpt-5.6-luna"
     assert resolved("gpt-5.6-luna", p1_model="gpt-5.5").model == "gpt-5.5"

@@ -71,6 +71,7 @@ async def test_without_a_usable_sign_in_nobody_is_asked(
     if members is not None:
         path.write_text(json.dumps({**stored, **members}))
     answer = await post(live, number)
+    assert answer.status == 401, answer.raw
     message = answer.json["error"]["message"]
-    assert answer.status == 401 and words in message and "auth login p3" in message
+    assert words in message and "auth login p3" in message
     assert live.sandbox.p3.total_requests == 0 and live.sandbox.p3.issuer.discoveries == 0
