@@ -6,7 +6,7 @@ For a program that embeds the proxy:
 >>> app = create_app(Config(), config_dir=Path("~/.config/model-proxy").expanduser())   # doctest: +SKIP
 >>> parent.add_subapp("/models", app)                                                    # doctest: +SKIP
 
-What is offered here is imported when it is asked for: the process that writes captures needs none of it.
+The names offered here are imported on first use: the process that writes captures needs none of them.
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
 """The settings that belong to no provider, and the sections of those that do.
 
-`Config` is frozen and complete. Nothing here reads the process environment: the command line does, and an embedding
-program may pass what it likes.
+`Config` is frozen and complete. Only the command line reads the process environment; an embedding program passes what
+it likes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from proxy.settings import (
     word_of,
 )
 
-#: word -> the policy that it means; two are older names.
+#: older word -> the policy that it means.
 _SEARCH_POLICIES = {"soft": "system_prompt", "hard": "reject"}
 _SEARCH_POLICY = word_of("system_prompt", "warning", "reject", *_SEARCH_POLICIES)
 
@@ -47,7 +47,7 @@ _MIB = 1024 * 1024
 
 
 class _Defaults(dict[type[Any], Any]):
-    """Sections that nothing was said about, each made once: they are asked for with every request."""
+    """Sections that were not set, each made once: every request reads them."""
 
     def __missing__(self, kind: type[Any]) -> Any:
         made = self[kind] = kind()
@@ -58,14 +58,14 @@ _DEFAULTS = _Defaults()
 
 
 class ConfigError(ProxyError):
-    """A setting with which the proxy must not start."""
+    """A setting that keeps the proxy from starting."""
 
     default_kind = "invalid_request"
 
 
 @dataclass(frozen=True)
 class Config(Rows):
-    """All settings. Sizes are bytes, times as the names say. Those of a provider are a section, in its folder.
+    """All settings. Sizes are bytes, times as the names say. A provider's settings are a section, in its folder.
 
     >>> config = Config().changed(SomeSettings, transport="http")   # doctest: +SKIP
     >>> config.section(SomeSettings).transport                      # doctest: +SKIP
@@ -196,7 +196,7 @@ class Config(Rows):
         "PROXY_ALIAS_PROVIDER",
         "p1",
         provider,
-        "Who serves names like `sonnet` or `claude-opus-5`, in any version.",
+        "The provider that serves names like `sonnet` or `claude-opus-5`, in any version.",
         fixed=True,
     )
     claude_names: bool = row(
@@ -252,7 +252,7 @@ class Config(Rows):
         "PROXY_FALLBACK_ON",
         ("rate_limit", "usage_limit", "overloaded", "unavailable", "transient", "upstream_timeout", "transport"),
         error_kinds,
-        "The kinds of errors that lead there.",
+        "The kinds of errors that lead to another model.",
     )
     # accounts
     on_spent: str = row(
@@ -386,7 +386,7 @@ class Config(Rows):
     capture_max_files: int = row(
         None, "PROXY_TRAFFIC_MAX_CAPTURE_FILES", 4_096, integer(1, 2**40), "Files of one capture.", fixed=True
     )
-    #: what differs from the defaults of the class
+    #: class -> a section that differs from its defaults
     sections: Mapping[type[Any], Any] = field(default_factory=dict, hash=False)
 
     def section(self, kind: type[Section]) -> Section:
@@ -397,7 +397,7 @@ class Config(Rows):
         return found
 
     def changed(self, kind: type[Section], **values: Any) -> Config:
-        """The same with other values in a section."""
+        """A copy with other values in one section."""
         if isinstance(self, kind):
             return dataclasses.replace(self, **values)
         fresh: Any = dataclasses.replace(self.section(kind), **values)  # type: ignore[type-var]

@@ -7,7 +7,7 @@
     └── BusyError       a limit of this process was reached; trying again helps
 
 An error carries a *kind*: a row of `KINDS`. The row gives the status and the type words of both API families.
-Nobody chooses a wire shape anywhere else: `messages_body`, `messages_event`, `openai_body`, `responses_failure` and
+No other module chooses a wire shape: `messages_body`, `messages_event`, `openai_body`, `responses_failure` and
 `headers` are the only way out.
 """
 
@@ -24,13 +24,13 @@ from proxy.core.error_bodies import shown
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How an error of one kind looks from outside.
+    """How callers see an error of one kind.
 
-    `final` means that no retry cures it; callers are told by `x-should-retry: false`, which Claude Code and the
-    official SDKs honour. Without it Claude Code repeats a 401 eleven times over three minutes.
-
-    `code` is the OpenAI family's word when the error brings none of its own. `failure` is the code inside a Responses
-    stream that broke: Codex CLI reads it, stops at some, waits at one, and runs the turn again at all others.
+    final    no retry cures it: sends `x-should-retry: false`, which Claude Code and the official SDKs honour. Without
+             it Claude Code repeats a 401 eleven times over three minutes
+    code     the OpenAI family's word when the error brings none of its own
+    failure  the code in a Responses stream that broke. Codex CLI stops at some codes, waits at one, and runs the turn
+             again at all others
     """
 
     status: int
@@ -52,13 +52,13 @@ _STOP = "invalid_prompt"
 #: kind -> status, Messages type, OpenAI type. 529 does not exist in the OpenAI family, where 503 says the same.
 KINDS: dict[str, Kind] = {
     "invalid_request": Kind(400, "invalid_request_error", _INVALID, final=True, failure=_STOP),
-    # The same for Claude Code, see `final_word`.
+    # What Claude Code gets in place of some invalid requests, see `final_word`.
     "refused": Kind(400, "policy_blocked", _INVALID, final=True, failure=_STOP),
     "sign_in": Kind(401, "authentication_error", "authentication_error", final=True),
     "billing": Kind(402, "billing_error", "permission_error", final=True, failure="insufficient_quota"),
     "permission": Kind(403, "permission_error", "permission_error", final=True, failure=_STOP),
     "not_found": Kind(404, "not_found_error", _INVALID, final=True, failure=_STOP),
-    # The answer to an unknown path has a type word of its own; clients and tests tell it from a missing model.
+    # An unknown path has its own type word, so that clients and tests can tell it from a missing model.
     "no_route": Kind(404, "not_found", _INVALID, final=True),
     "wrong_method": Kind(405, "invalid_request_error", _INVALID, final=True),
     "slow_request": Kind(408, "timeout_error", _INVALID),
@@ -75,7 +75,7 @@ KINDS: dict[str, Kind] = {
     ),
     "media_type": Kind(415, "invalid_request_error", _INVALID, final=True),
     "unprocessable": Kind(422, "invalid_request_error", _INVALID, final=True, failure=_STOP),
-    # A client that asks for a WebSocket goes on over HTTP at once.
+    # A client that asks for a WebSocket then continues over HTTP at once.
     "no_upgrade": Kind(426, "invalid_request_error", _INVALID, final=True),
     "rate_limit": Kind(429, "rate_limit_error", "rate_limit_error", failure="rate_limit_exceeded"),
     # A spent allowance: the same status, but waiting a little does not help.
@@ -86,10 +86,10 @@ KINDS: dict[str, Kind] = {
     "busy": Kind(429, "overloaded_error", "rate_limit_error", failure="rate_limit_exceeded"),
     "internal": Kind(500, "api_error", "api_error"),
     "transport": Kind(502, "api_error", "api_error"),
-    # A proxy between us and the upstream; that it wants a password is cured by nobody but the user.
+    # A proxy between us and the upstream. If it wants a password, only the user can cure that.
     "outbound": Kind(502, "api_error", "api_error"),
     "outbound_auth": Kind(502, "api_error", "api_error", final=True),
-    # TLS is fine and its certificate is not: the user must name an authority, or somebody sits in between.
+    # TLS works but its certificate is not trusted: the user must name an authority, or the connection is intercepted.
     "certificate": Kind(502, "api_error", "api_error", final=True),
     "bad_answer": Kind(502, "api_error", "api_error", code=PROTOCOL_ERROR),
     "unavailable": Kind(503, "api_error", "api_error"),
@@ -105,10 +105,10 @@ KINDS: dict[str, Kind] = {
 
 
 class ProxyError(Exception):
-    """Base of all errors that a caller may see. It stays as it was made: `replaced` makes another one.
+    """Base of all errors that a caller may see. Never changed once made: `replaced` makes another one.
 
-    message      fit for a stranger: says what is wrong and what to do; no prompt, no traceback. Secrets of this process
-                 and pictures that somebody quoted are taken out of it and of the other texts
+    message      fit for a stranger: says what is wrong and what to do; no prompt, no traceback. This process's secrets
+                 and quoted pictures are removed from it and from the other texts
     kind         a row of KINDS
     status       the upstream's own status where it is kept; otherwise the row's
     retry_after  seconds, when known
@@ -116,8 +116,8 @@ class ProxyError(Exception):
     param, code  members of the OpenAI shape
     details      a member of the Messages shape that programs read: {"error_code": …}
     upstream_id  the upstream's request id, for the log
-    final        no retry cures it, though its kind does not say so: the upstream does
-    passed       headers of the upstream's answer that the caller gets as they are
+    final        no retry cures it: the upstream says so, though the kind does not
+    passed       headers of the upstream's answer that the caller gets unchanged
     """
 
     default_kind = "internal"
@@ -157,15 +157,15 @@ class ProxyError(Exception):
         return KINDS[self.kind]
 
     def replaced(self, **changes: Any) -> Self:
-        """A new error of the same class with other members, all that are not named kept. A status that was the kind's
-        own becomes that of the new kind."""
+        """A new error of the same class with some members changed. A status that was the kind's own becomes that of
+        the new kind."""
         texts = {name: shown(value) if isinstance(value, str) else value for name, value in changes.items()}
         members = vars(self) | texts
         if len(members) != len(vars(self)):
             raise TypeError(f"{type(self).__name__} has no {sorted(changes.keys() - vars(self).keys())}")
         if self.status == self.row.status and "status" not in changes:
             members["status"] = KINDS[members["kind"]].status
-        error = type(self).__new__(type(self), members["message"])  # children differ in how they are called
+        error = type(self).__new__(type(self), members["message"])  # subclasses differ in their arguments
         vars(error).update(members)
         return error
 
@@ -179,7 +179,7 @@ PROGRAM = "model-proxy"
 
 
 def as_typed(text: str, program: str) -> str:
-    """A text with its commands as this user starts the program, which its author does not know.
+    """The text with its commands written as this user starts the program.
 
     >>> as_typed("p1 is not signed in; run `model-proxy auth login p1`", "scripts/start")
     'p1 is not signed in; run `scripts/start auth login p1`'
@@ -202,7 +202,7 @@ class SignInError(ProxyError):
 class UpstreamError(ProxyError):
     """The model service, or the way to it, failed.
 
-    repeatable  whether the same request may be sent again by us; False where the model may already be working on it
+    repeatable  whether we may send the same request again; False where the model may already be working on it
     """
 
     default_kind = "upstream"
@@ -219,22 +219,22 @@ class BusyError(ProxyError):
 
 
 def _shape(error: ProxyError, **members: Any) -> dict[str, Any]:
-    """The inner error object. An upstream's text is kept word for word, so the provider has a member of its own."""
+    """The inner error object. The provider has its own member, since an upstream's text is kept word for word."""
     if error.provider is not None:
         members["provider"] = error.provider
     return members
 
 
-#: How Claude Code, and what is built on it, names itself.
+#: How the `User-Agent` of Claude Code, and of what is built on it, begins.
 _PROBING = "claude-cli/"
-#: kind -> statuses of refusals that it would probe.
+#: kind -> the status of refusals after which Claude Code probes for a feature to leave out.
 _PROBED = {"invalid_request": 400, "unprocessable": 422}
-#: What such a refusal is about when the client has an answer of its own to it.
+#: `param` of refusals to which the client has its own answer.
 _ANSWERED = frozenset({"model", "safeguards"})
 
 
-#: What an upstream may say of a credential, and the same for Claude Code, which tells its user to `/login` instead of
-#: the first: that cures nothing here, and what does is lost with the text.
+#: An upstream's words for a credential -> words that Claude Code leaves alone. It replaces the first by advice to
+#: `/login`: that cures nothing here, and what does is lost with the text.
 _OTHERWISE = {
     "x-api-key": "API key header",
     "OAuth token has been revoked": "OAuth token was revoked",
@@ -246,10 +246,10 @@ _SWALLOWED = re.compile("|".join(f"({re.escape(words)})" for words in _OTHERWISE
 
 
 def final_word(error: ProxyError, agent: str) -> ProxyError:
-    """The error as a client is told it. Claude Code replaces some words by its own. It repeats a 400 or 422 that it
-    does not know, five times, each time with fewer features, all of which we take: nothing is cured by that, and the
-    upstream may be asked each time. It stops at a type that no other client knows, with 400: in auto mode it repeats a
-    422 of that type as well, without `safeguards`, and has lost the mode for the session.
+    """The error as a client gets it; only Claude Code's differ. It replaces some words by its own. It repeats an
+    unknown 400 or 422 five times, each time with fewer features. That cures nothing, since we take them all, and may
+    ask the upstream each time. It stops at status 400 with a type that no other client knows. In auto mode it repeats
+    a 422 of that type too, without `safeguards`, which loses the mode for the session.
 
     agent  the client's `User-Agent`
     """
@@ -299,7 +299,7 @@ def openai_body(error: ProxyError) -> dict[str, Any]:
     return {"error": _shape(error, message=error.message, type=error.row.openai, param=error.param, code=code)}
 
 
-#: kind -> the code on the routes of images and audio, of errors that are no upstream's.
+#: kind -> the code on the routes of images and audio, for errors that do not come from an upstream.
 MEDIA_CODES: dict[str, str] = {
     "invalid_request": "invalid_request",
     "sign_in": "authentication_error",
@@ -313,9 +313,9 @@ MEDIA_CODES: dict[str, str] = {
     "stopping": "local_capacity_exceeded",
     "internal": "internal_error",
 }
-#: The same of an upstream's: of one that cannot be read, and of all others, a refusal included.
+#: The codes of an upstream's errors there: of an unreadable answer, and of all others, refusals included.
 MEDIA_BAD_ANSWER, MEDIA_UPSTREAM = "invalid_upstream_response", "upstream_error"
-#: status -> type there. Any other 4xx is the request's fault, the rest the service's.
+#: status -> type on those routes. Any other 4xx is the request's fault, the rest the service's.
 _MEDIA_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 

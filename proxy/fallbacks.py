@@ -1,4 +1,5 @@
-"""The settings of declared fallbacks, as they are read: models in place of one, and the errors that lead to them."""
+"""Parsers and checks of the settings of declared fallbacks: the substitutes of a model, and the errors that use
+them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from proxy.settings import UnfitValue, check_model, trimmed
 _FALLBACK = (
     'expected models with those in place of them: {"gpt-5.6-sol": ["kimi-k3"]}, or `gpt-5.6-sol=kimi-k3 grok-4.5`'
 )
-#: Models in place of one.
+#: Maximum number of substitutes of one model.
 MAX_FALLBACKS = 8
 
 
@@ -32,7 +33,7 @@ def fallbacks(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
     pairs = [_pair(member) for member in members if not isinstance(member, str) or member.strip()]
     found = dict(pairs)
     if len({normalise_model(name) for name in found}) < len(pairs):
-        raise UnfitValue(f"{_FALLBACK}; a model stands there twice")
+        raise UnfitValue(f"{_FALLBACK}; a model is listed twice")
     for name, others in found.items():
         different = set(map(normalise_model, (name, *others)))
         if not name or not others or len(others) > MAX_FALLBACKS or len(different) <= len(others):
@@ -41,7 +42,7 @@ def fallbacks(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def _pair(member: Any) -> tuple[str, tuple[str, ...]]:
-    """A model, and those behind `=`; or both already."""
+    """A model and its substitutes, from `model=a b` or a pair already."""
     if isinstance(member, str):
         name, _, others = member.partition("=")
         return name.strip(), _models(others.split())
@@ -59,7 +60,7 @@ def _models(value: Any) -> tuple[str, ...]:
 
 
 def check_fallbacks(found: Sequence[tuple[str, Sequence[str]]], catalogs: Sequence[Catalog]) -> None:
-    """Raises UnfitValue for a model that nobody has."""
+    """Raises UnfitValue for a model that no provider has."""
     for name, others in found:
         for one in (name, *others):
             try:
@@ -68,7 +69,7 @@ def check_fallbacks(found: Sequence[tuple[str, Sequence[str]]], catalogs: Sequen
                 raise UnfitValue(f"{cut(one)!r}: {error}") from None
 
 
-#: Errors that no other model cures: what is asked is wrong, refused, or this proxy is.
+#: Kinds of errors that no other model cures: the request is wrong or refused, or the fault is this proxy's.
 _NEVER = frozenset(
     {"invalid_request", "refused", "no_route", "wrong_method", "slow_request", "media_type", "no_upgrade", "stopping"}
 )

@@ -1,6 +1,6 @@
-"""The settings of a start: a `Config` out of variables and `config.json`, by the rows of all providers.
+"""Reads the settings: makes a `Config` from variables and `config.json`, by the rows of all providers.
 
-What is read comes as arguments: an environment mapping and the content of the file.
+The environment mapping and the content of the file are arguments.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from proxy.settings import (
 
 Values = dict[Setting, Any]
 
-#: How our variables begin, those that are no settings, and what those of a provider look like behind the beginning.
+#: The prefix of our variables, those that are not settings, and how a provider's begin after the prefix.
 _OURS, _ELSEWHERE, _OF_A_PROVIDER = "PROXY_", frozenset({"PROXY_CONFIG_DIR"}), re.compile(r"P[0-9]_")
-#: How much alike two names are, of 1, when one is taken for the other misspelt.
+#: Similarity (0 to 1) from which a name is taken for a misspelt one.
 _NEARLY = 0.75
 
 
@@ -68,7 +68,7 @@ def _check_fallbacks(providers: Sequence[Entry], found: Any, config: Config) -> 
     check_fallbacks(found, [entry.catalog_now(config) for entry in providers])
 
 
-#: What is checked beside the other settings, by how a setting is read.
+#: parser of a setting -> a check against all other settings.
 _CHECKS: dict[Parse, Callable[..., None]] = {model: _check_model, fallbacks: _check_fallbacks}
 
 SETTINGS = settings_of(PROVIDERS)
@@ -81,13 +81,13 @@ def load(
     *,
     place: str = "config.json",
 ) -> tuple[Config, list[str]]:
-    """`(config, warnings)` of an environment mapping and the content of `config.json`.
+    """`(config, warnings)` from an environment mapping and the content of `config.json`.
 
     Variables win over the file, the file over defaults. Raises ConfigError, with the place and what is expected there,
-    for every value that cannot be right, also for one of the file that a variable replaces: a proxy that starts without
-    some of its settings may be one without its key. Unknown keys are warnings, and so are variables that resemble ours.
+    for every invalid value, even one in the file that a variable replaces: a proxy that starts without some of its
+    settings may lack its key. Unknown keys are warnings, and so are variables that resemble ours.
 
-    place  how errors call the file
+    place  the file's name in errors
     """
     values = _from_file(file or {}, settings, place) | _from_variables(environment, settings)
     config = _with(Config(), values)
@@ -101,7 +101,7 @@ def load(
 def problems(
     environment: Mapping[str, str], file: Mapping[str, Any], settings: Iterable[Setting] = SETTINGS, *, place: str
 ) -> list[str]:
-    """All for which `load` would raise, not only the first."""
+    """Every error that `load` would raise, not only the first."""
     found: list[str] = []
     for setting in settings:
         found += _failure(_from_file, file, [setting], place) + _failure(_from_variables, environment, [setting])
@@ -118,7 +118,7 @@ def _failure(read: Callable[..., Any], *arguments: Any) -> list[str]:
 
 
 def kept(fresh: Config, running: Config, settings: Iterable[Setting] = SETTINGS) -> Config:
-    """Settings that were read again, with those that are fixed as they are."""
+    """The settings that were read again, with the `fixed` ones kept as they run."""
     return _with(
         fresh,
         {setting: getattr(running.section(setting.section), setting.field) for setting in settings if setting.fixed},
@@ -146,14 +146,14 @@ def _fit(checked: Callable[[], Any], place: str) -> Any:
 
 
 def _check_together(config: Config, values: Values, environment: Mapping[str, str], place: str) -> None:
-    """Values that are right by themselves beside the others."""
+    """Checks the values against each other, once each is valid by itself. Raises ConfigError."""
     for setting, value in values.items():
         if setting.check is not None:
             _fit(partial(setting.check, value, config), _variable(setting, environment) or f"{place}: {setting.key}")
 
 
 def _variable(setting: Setting, environment: Mapping[str, str]) -> str | None:
-    """The variable that sets it."""
+    """The variable that sets it, or None."""
     return next((name for name in setting.variables if _is_set(setting, environment, name)), None)
 
 
@@ -199,8 +199,8 @@ def _lookup(file: Mapping[str, Any], key: str) -> Any:
 
 
 def unknown_keys(file: Mapping[str, Any], settings: Iterable[Setting], place: str) -> list[str]:
-    """A warning for each key that no setting has, with the one it is most like. Raises ConfigError for a plain value
-    where the keys of a group belong."""
+    """A warning for each unknown key, with the known one that is most like it. Raises ConfigError for a plain value in
+    place of a group of keys."""
     known = {setting.key for setting in settings if setting.key}
     groups = {key.rpartition(".")[0] for key in known} - {""}
     found = [key for key in file if key not in groups]
@@ -218,8 +218,8 @@ def unknown_keys(file: Mapping[str, Any], settings: Iterable[Setting], place: st
 
 
 def unknown_variables(environment: Mapping[str, str], settings: Iterable[Setting]) -> list[str]:
-    """A warning for each variable that no setting has and that looks as if it were meant for one: the name of a
-    provider's, or one that is nearly a name of ours. Other programs have names that begin like ours."""
+    """A warning for each unknown variable that looks meant for a setting: named like a provider's, or nearly like one
+    of ours. Other programs have variables with our prefix too."""
     names = {*_ELSEWHERE, *(name for setting in settings for name in setting.variables)}
     known = {name.removeprefix(_OURS): name for name in sorted(names, key=lambda name: name.startswith(_OURS))}
     warnings = []
@@ -238,13 +238,13 @@ def _meant(near: Sequence[str]) -> str:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The content of `config.json`; {} when there is none. Raises ConfigError for one that cannot be used."""
+    """The content of `config.json`; {} if the file is missing. Raises ConfigError for one that cannot be used."""
     try:
         content = json.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         return {}
     except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}: line {error.lineno}, column {error.colno}: no JSON ({error.msg})") from None
+        raise ConfigError(f"{path}: line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
     except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise ConfigError(f"{path} cannot be read: {reason or type(error).__name__}") from None
@@ -256,8 +256,10 @@ def read_file(path: Path) -> dict[str, Any]:
 def source_of(
     key: str, environment: Mapping[str, str], file: Mapping[str, Any], settings: Iterable[Setting] = SETTINGS
 ) -> str | None:
-    """Where a setting comes from: the name of a variable, "config.json", or None for the default. A setting without a
-    key is asked for by its first variable."""
+    """The source of a setting: the name of a variable, "config.json", or None for the default.
+
+    key  the setting's key, or its first variable if it has none
+    """
     setting = next(setting for setting in settings if setting.name == key)
     variable = _variable(setting, environment)
     return variable or ("config.json" if setting.key and _lookup(file, key) is not None else None)
@@ -266,7 +268,7 @@ def source_of(
 def overrides(
     environment: Mapping[str, str], file: Mapping[str, Any], settings: Iterable[Setting] = SETTINGS
 ) -> list[str]:
-    """What differs from the defaults, for the banner: `p1.effort (env)`, `port: 19000`; never a secret or free text."""
+    """What differs from the defaults, for the banner: `p1.effort (env)`, `port: 19000`. Omits secrets and free text."""
     lines = []
     for setting in settings:
         if _variable(setting, environment):

@@ -1,4 +1,4 @@
-"""How long what the proxy writes below its state folder is kept, and how much of it: a section of settings."""
+"""A section of settings: how long, and how much of, what the proxy writes below its state folder is kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEVER = "0 for no such limit"
 
 @dataclass(frozen=True)
 class Retention(Rows):
-    """All of it is read at the start."""
+    """The limits, all read at the start."""
 
     log_file_bytes: int = row(
         "log.maxFileBytes",

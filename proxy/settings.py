@@ -1,7 +1,7 @@
 """What a setting is: a field of a frozen dataclass that carries its row, and the parsers of values.
 
-A row says the key in `config.json`, the variables, type, default and one sentence of help. The general rows stand in
-`proxy.config`, those of a provider in its folder; `proxy.loading` reads them all.
+A row has the key in `config.json`, the variables, type, default and one sentence of help. The general rows are in
+`proxy.config`, a provider's in its folder; `proxy.loading` reads them all.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Setting:
     """One row.
 
     section    the dataclass that has the field
-    check      what else the value must fit, once all settings are known; raises UnfitValue
-    fixed      stays as it was at the start when the file changes
+    check      checks the value against all other settings; raises UnfitValue
+    fixed      keeps its value from the start when the file changes
     secret, free_text  the value is not shown
     """
 
@@ -51,7 +51,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
         return self.key or self.variables[0]
 
     @property
@@ -61,13 +61,13 @@ class Setting:
 
 
 def row(key: str | None, variables: str, default: Any, parse: Parse, help: str, **flags: bool) -> Any:
-    """A field that carries its row."""
+    """A dataclass field that carries its row."""
     names = tuple(variables.split())
     return dataclasses.field(default=default, metadata={"row": (key, names, default, parse, help, flags)})
 
 
 def rows_of(section: type[Any]) -> tuple[Setting, ...]:
-    """The rows of a dataclass, in its order."""
+    """The rows of a dataclass, in the order of its fields."""
     found = _ROWS.get(section)
     if found is None:
         found = _ROWS[section] = tuple(
@@ -78,14 +78,15 @@ def rows_of(section: type[Any]) -> tuple[Setting, ...]:
     return found
 
 
-#: What `rows_of` found: each value of a section asks for its rows.
+#: The cache of `rows_of`, which every new section calls.
 _ROWS: dict[type[Any], tuple[Setting, ...]] = {}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A section of settings. A program that makes one is held to what the file is held to: what cannot be right raises
-    UnfitValue (a ValueError), and a key may be a plain text.
+    """A section of settings, checked by the same rules as the file when a program makes one.
+
+    Raises UnfitValue (a ValueError). A secret may be passed as plain text.
     """
 
     def __post_init__(self) -> None:
@@ -119,13 +120,13 @@ def text(value: Any) -> str:
     raise UnfitValue("expected a text")
 
 
-#: What editors and files put around a value beside blanks: byte order marks, spaces of no width, NUL.
+#: What editors and files put around a value, apart from blanks: byte order marks, zero-width spaces, NUL.
 _UNSEEN = "\0\ufeff\u200b\u200c\u200d\u2060"
 _EDGES = re.compile(rf"^[\s{_UNSEEN}]+|[\s{_UNSEEN}]+$")
 
 
 def trimmed(value: str) -> str:
-    """Without what stands around it unseen: the line end of a file, a byte order mark.
+    """The text without invisible characters around it, such as a line end or a byte order mark.
 
     >>> trimmed("\\ufeffk3y\\r\\n")
     'k3y'
@@ -150,7 +151,7 @@ def secret(value: Any) -> Secret:
 
 
 def integer(low: int, high: int) -> Callable[[Any], int]:
-    """A whole number within bounds."""
+    """A parser of a whole number within bounds."""
 
     def parse(value: Any) -> int:
         if isinstance(value, str) and (digits := trimmed(value)).isascii() and digits.isdigit() and len(digits) < 20:
@@ -164,7 +165,7 @@ def integer(low: int, high: int) -> Callable[[Any], int]:
 
 
 def word_of(*words: str) -> Callable[[Any], str]:
-    """One of some words, in any case."""
+    """A parser of one of the words, in any case."""
     listed = f"{', '.join(words[:-1])} or {words[-1]}"
 
     def parse(value: Any) -> str:
@@ -183,7 +184,10 @@ def provider(value: Any) -> str:
 
 
 def label_of(services: Mapping[str, str]) -> Callable[[Any], str]:
-    """The label of a provider, by label or service name: {"p1": "codex", …}."""
+    """A parser of a provider's label or service name that returns the label.
+
+    services  label -> service name: {"p1": "codex", …}
+    """
     labels = {service: label for label, service in services.items()}
     listed = " or ".join(services)
 
@@ -204,7 +208,7 @@ def model(value: Any) -> str:
 
 
 def check_model(name: str, catalogs: Sequence[Catalog]) -> None:
-    """Raises UnfitValue for a name that none of these providers has and that is no alias."""
+    """Raises UnfitValue for a name that is neither a model of these providers nor an alias."""
     if name and route(normalise_model(name), catalogs, alias_provider=catalogs[0].label) is None:
         raise UnfitValue("expected a model, as `model-proxy models` lists them")
 
@@ -220,17 +224,17 @@ def models_row(
 ) -> Any:
     """The field `models` of a section: ids that its provider does not list, see `added_models`.
 
-    ways  of the ids, for the help
+    ways  how the ids behave, for the help
     """
     help = f"Ids that {label} serves beside its own, {ways}."
     return row(f"{label}.models", f"PROXY_{label.upper()}_MODELS", (), added_models(label, known, form), help)
 
 
 def added_models(label: str, known: Container[str], form: Callable[[str], str]) -> Callable[[Any], Added]:
-    """Ids that a provider does not list, each with a model whose ways it has, "" when nobody says.
+    """A parser of ids that a provider does not list, each with the base model that it behaves like, or "".
 
-    known  the models that may be named so
-    form   an id as the provider calls it
+    known  the models that may be a base
+    form   turns an id into the provider's spelling
     """
 
     def parse(value: Any) -> Added:
@@ -250,7 +254,7 @@ _ADDED = 'expected ids, alone or with a model that is listed: `id, id=base`, ["i
 
 
 def _pairs(value: Any) -> list[tuple[str, str]]:
-    """Raises UnfitValue."""
+    """Pairs of id and base, from all three notations. Raises UnfitValue."""
     members = trimmed(value).split(",") if isinstance(value, str) else value
     members = members.items() if isinstance(members, Mapping) else members
     if not isinstance(members, Iterable):
@@ -259,7 +263,7 @@ def _pairs(value: Any) -> list[tuple[str, str]]:
 
 
 def _pair(member: Any) -> tuple[str, str]:
-    """An id, and the one behind `=`; or both already."""
+    """One pair, from `id=base`, `id` or a pair already."""
     pair: Any = member.partition("=")[::2] if isinstance(member, str) else member
     match pair:
         case (str(name), str(base)):
@@ -340,8 +344,8 @@ _NO_HOST = frozenset(" /@?#\\")
 
 
 def host_name(host: str) -> str:
-    """A host name of a setting in the form in which names are compared, with a port or without; an IPv6 address has no
-    brackets then.
+    """A setting's host name, with or without port, in the form in which names are compared: lower case, no port, an
+    IPv6 address without brackets.
 
     >>> host_name("Mine.Example.:80"), host_name("[::1]:80"), host_name("::1")
     ('mine.example', '::1', '::1')
@@ -355,8 +359,7 @@ _MAX_PORT = 65535
 
 
 def name_of_authority(authority: str) -> str:
-    """The host in a Host header, in the same form; "" for what is none, such as an address with something behind its
-    bracket.
+    """The host in a Host header, in the form of `host_name`; "" if it is malformed, such as text after the bracket.
 
     >>> name_of_authority("LocalHost.:80"), name_of_authority("[::1]:80"), name_of_authority("[::1].evil.example")
     ('localhost', '::1', '')
@@ -374,7 +377,7 @@ def _is_v6(text: str) -> bool:
         return False
 
 
-@lru_cache(maxsize=256)  # each call to an upstream asks for its host
+@lru_cache(maxsize=256)  # every call to an upstream checks its host
 def is_loopback(host: str) -> bool:
     """Whether a host name or address never leaves this machine."""
     if host == "localhost" or host.endswith(".localhost"):

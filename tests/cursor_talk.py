@@ -21,6 +21,31 @@ WRITE = {
 TOOLS = [tool("Bash"), tool("Read", "file_path"), WRITE, tool("Grep", "pattern")]
 
 Block = dict[str, Any]
+#: What a simulated run does next.
+Step = dict[str, Any]
+
+CONTEXT: Step = {"type": "exec", "kind": "context", "exec_id": "e0"}
+TURN: Step = {"type": "turn_ended", "output_tokens": 4}
+END: Step = {"type": "end"}
+
+
+def text(words: str) -> Step:
+    return {"type": "text_delta", "text": words}
+
+
+def shell(number: int = 1, exec_id: str | None = None) -> Step:
+    exec_id = f"e{number}" if exec_id is None else exec_id
+    return {"type": "exec", "kind": "shell_stream", "id": number, "exec_id": exec_id, "command": f"echo {number}"}
+
+
+def plays(live: Live, *events: Step, then: str = "end", **members: Any) -> None:
+    """Scripts the next run, step by step."""
+    live.sandbox.p5.script.extend([{"provider": "p5", "events": list(events), "then": then, **members}])
+
+
+def fault(live: Live, name: str, **members: Any) -> None:
+    """Gives the next run a fault of the sandbox."""
+    live.sandbox.p5.script.extend([{"provider": "p5", "fault": name, **members}])
 
 
 def folded(answer: Answer) -> dict[str, Any]:

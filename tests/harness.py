@@ -31,6 +31,7 @@ from proxy.errors import PROGRAM
 from proxy.loading import SETTINGS, load, settings_of
 from proxy.observe.capture.contract import Captures
 from proxy.observe.lifecycle import CacheChecked, Event, Progress, ServiceEvent, Timed, UpstreamAnswered
+from proxy.providers.accounts.named import root_of
 from proxy.providers.contract import Call, Target, Tuning
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
@@ -393,6 +394,15 @@ def whole_message(model: str, text: str) -> list[dict[str, Any]]:
     stream.close("t")
     stream.finish("end_turn", usage_of(3, 1))
     return stream.take()
+
+
+def store_account(root: Path, label: str, files: Mapping[str, str] | None = None, name: str = "work") -> Path:
+    """The folder of another account of a provider, with the files of its sign-in."""
+    folder = root_of(root, label, name) / label
+    folder.mkdir(parents=True)
+    for file, text in (files or {"auth.json": "{}"}).items():
+        (folder / file).write_text(text)
+    return folder
 
 
 def use(live: Live, provider: Fake) -> Fake:

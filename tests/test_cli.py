@@ -284,7 +284,7 @@ async def test_signing_in_with_a_browser_elsewhere(
 ) -> None:
     ended = await pasted_login(sandbox, tmp_path, label)
     assert ended.status == 0, ended.err
-    assert "Of no use: that is not the address" in ended.out and "Auth saved in" in ended.out and account in ended.out
+    assert "Not usable: that is not the address" in ended.out and "Auth saved in" in ended.out and account in ended.out
 
 
 async def pasted_login(sandbox: Sandbox, folder: Path, label: str) -> Finished:

@@ -335,10 +335,10 @@ def test_a_key_is_never_shown() -> None:
 
 
 UNREADABLE = {
-    "{": "line 1, column 2: no JSON",
-    '{"port": 1,\n"apiKey" "hunter2"}': "line 2, column 10: no JSON",
-    '{"port": NaN': "no JSON",
-    "": "no JSON",
+    "{": "line 1, column 2: not JSON",
+    '{"port": 1,\n"apiKey" "hunter2"}': "line 2, column 10: not JSON",
+    '{"port": NaN': "not JSON",
+    "": "not JSON",
     "[]": "expected a JSON object",
     "7": "expected a JSON object",
     "\xff": "cannot be read: UnicodeDecodeError",

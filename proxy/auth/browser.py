@@ -1,4 +1,4 @@
-"""Opening the user's browser without waiting for it."""
+"""Opens the user's browser without waiting for it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from pathlib import PurePath
 
-#: Opens an address and says whether that worked.
+#: Opens an address and returns whether that worked.
 Opener = Callable[[str], object]
 
-#: They would take over the terminal that shows the address, and no issuer's page works in them.
+#: Browsers that would take over the terminal that shows the address, and in which no issuer's page works.
 TEXT_BROWSERS = {"lynx", "links", "elinks", "w3m", "www-browser"}
 
 
@@ -27,7 +27,7 @@ def open_graphical(url: str) -> bool:
 
 
 def open_in_background(url: str, opener: Opener) -> None:
-    """Calls the opener in a thread of its own and forgets it: the printed address is enough for the sign-in.
+    """Calls the opener in a thread and ignores failures: the printed address is enough for the sign-in.
 
     A daemon thread, because some browsers stay in the foreground and would keep the program from ending.
     """
@@ -35,7 +35,7 @@ def open_in_background(url: str, opener: Opener) -> None:
     def run() -> None:
         try:
             opener(url)
-        except Exception:  # noqa: S110  any failure of a desktop means the same: the user opens the address
+        except Exception:  # noqa: S110  after any failure of a desktop the user opens the address
             pass
 
     threading.Thread(target=run, name="open-browser", daemon=True).start()

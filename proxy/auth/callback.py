@@ -1,8 +1,7 @@
 """The loopback listener that receives the browser at the end of a sign-in.
 
-One request a connection, read by hand: the listener lives for minutes, may be reached by anything on the machine,
-and must survive garbage, slow peers, favicon requests and stray callbacks without giving up. Only the right `state`
-ends it.
+One request a connection, parsed by hand: the listener lives for minutes, may be reached by anything on the machine, and
+must survive garbage, slow peers, favicon requests and stray callbacks. Only the right `state` ends it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 from proxy.auth.text import printable
 from proxy.errors import ProxyError, SignInError
 
-#: From the printed address to the callback.
+#: Time from the printed address to the callback.
 CALLBACK_TIMEOUT_S = 300.0
 
 #: One connection may take this long to send its request line and headers.
@@ -47,7 +46,7 @@ _SUCCESS = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a browser sees."""
+    """A page for the browser."""
 
     status: int
     text: str
@@ -68,7 +67,7 @@ class Page:
         return head.encode() + body
 
 
-#: A browser's question whether a page of another origin may ask is answered by the headers alone.
+#: The answer to a browser's preflight for a page of another origin, which needs only the headers.
 ALLOWED = Page(200, "")
 
 SUCCESS = Page(200, _SUCCESS, "text/html")
@@ -76,7 +75,7 @@ SUCCESS = Page(200, _SUCCESS, "text/html")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a request means. At most one of `code` and `refused` is set; with neither the listener keeps waiting."""
+    """The meaning of a request. At most one of `code` and `refused` is set; with neither the listener keeps waiting."""
 
     page: Page | None = None
     code: str | None = None
@@ -84,9 +83,9 @@ class Verdict:
 
 
 def judge(method: str, target: str, *, path: str, state: str) -> Verdict:
-    """The rules for one request, in this order.
+    """Checks one request; the order of the checks matters.
 
-    The state comes first, so that a page which merely knows the port can neither end nor hijack a sign-in.
+    The state comes before the outcome, so that a page that only knows the port can neither end nor hijack a sign-in.
     """
     try:
         parts = urlsplit(target)
@@ -113,10 +112,10 @@ def judge(method: str, target: str, *, path: str, state: str) -> Verdict:
 class CallbackListener:
     """Waits on 127.0.0.1 for one sign-in: `async with CallbackListener(…) as listener: await listener.run(exchange)`.
 
-    label   of the provider, for errors
+    label   the provider's, for errors
     ports   tried in this order; 0 lets the system choose
-    caller  the origin whose page may ask by script and see the answer, "" for none: there are issuers that do so
-            instead of sending the browser here
+    caller  the origin whose page may call by script and see the answer, "" for none: some issuers do so instead of
+            sending the browser here
     """
 
     def __init__(
@@ -142,7 +141,7 @@ class CallbackListener:
         self._max_connections = max_connections
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
-        self._answering: set[asyncio.Task[None]] = set()  # those of them whose request was read
+        self._answering: set[asyncio.Task[None]] = set()  # connections whose request was read
         self._code: asyncio.Future[str]
         self._outcome: asyncio.Future[Page]
 
@@ -169,8 +168,8 @@ class CallbackListener:
         assert self._server is not None  # noqa: S101  __aenter__ returned
         self._server.close()
         if self._code.done() and not self._code.cancelled():
-            self._code.exception()  # looked at, even if `run` was never called
-            if self._answering:  # let the browser have its page
+            self._code.exception()  # marks it as retrieved, even if `run` was never called
+            if self._answering:  # lets the browser get its page
                 await asyncio.wait(self._answering, timeout=1.0)
         for task in self._connections:
             task.cancel()
@@ -178,9 +177,9 @@ class CallbackListener:
         await self._server.wait_closed()
 
     async def run(self, exchange: Callable[[str], Awaitable[T]]) -> T:
-        """Waits for the code and returns what `exchange(code)` makes of it; the browser sees how that went.
+        """Waits for the code and returns the result of `exchange(code)`; the browser is shown the outcome.
 
-        Raises SignInError when the user refused or did not come in time, and whatever `exchange` raises.
+        Raises SignInError if the user refused or was too late, and what `exchange` raises.
         """
         try:
             code = await asyncio.wait_for(self._code, self._timeout_s)
@@ -221,7 +220,7 @@ class CallbackListener:
             writer.close()
 
     async def _head(self, reader: asyncio.StreamReader) -> bytes | None:
-        """Request line and headers; b"" when they are too long, None when the peer left without a request."""
+        """Request line and headers; b"" if they are too long, None if the peer left without a request."""
         try:
             return await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), self._read_timeout_s)
         except asyncio.IncompleteReadError:
@@ -230,7 +229,7 @@ class CallbackListener:
             return b""
 
     def _for_caller(self, head: bytes | None) -> dict[str, str]:
-        """Headers of the answer to a page of the one origin that may ask by script; {} for everybody else."""
+        """Headers of the answer to a page of the one origin that may call by script; {} for all others."""
         if not head or not self._caller or _header(head, "origin") != self._caller:
             return {}
         return {
@@ -258,12 +257,12 @@ class CallbackListener:
         assert verdict.code is not None  # noqa: S101  a verdict without page has a code
         if not self._code.done():
             self._code.set_result(verdict.code)
-        # A second callback (the browser's reload) sees the same outcome; the code is exchanged once.
+        # A second callback (a reload of the page) sees the same outcome; the code is exchanged once.
         return await asyncio.shield(self._outcome)
 
 
 def _header(head: bytes, name: str) -> str:
-    """The value of a header, "" when it is not there."""
+    """The value of a header, "" if it is missing."""
     for line in head.decode("latin-1").split("\r\n")[1:]:
         found, _, value = line.partition(":")
         if found.lower() == name:

@@ -1,6 +1,6 @@
-"""Device-code sign-in: asking again and again until the user has entered the code somewhere else.
+"""Device-code sign-in: polls until the user has entered the code on another device.
 
-What an answer means differs between issuers (RFC 8628 error words, or bare statuses); the caller's `ask` says so.
+Answers differ between issuers (RFC 8628 error words, or bare statuses); the caller's `ask` interprets them.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ from typing import TypeVar
 
 from proxy.errors import SignInError, UpstreamError
 
-#: RFC 8628, section 3.5: what `slow_down` adds to the interval, for good.
+#: What `slow_down` adds to the interval, permanently (RFC 8628, section 3.5).
 SLOW_DOWN_S = 5.0
 
-#: Failures in a row that a poll survives: a person is typing meanwhile, and a short network fault should not cost
-#: them the code.
+#: Failures in a row after which polling gives up: a short network fault should not cost the user the code.
 MAX_FAILURES = 3
 
 T = TypeVar("T")
 
 
 def is_typable(code: str) -> bool:
-    """Whether this is the kind of code that a person can type, and a terminal can show: letters, digits, hyphens."""
+    """Whether a person can type this code and a terminal can show it: letters, digits, hyphens."""
     return code.isascii() and code.replace("-", "").isalnum()
 
 
 class Poll(enum.Enum):
-    """Answers that are not the end."""
+    """Answers after which polling continues."""
 
     PENDING = "pending"
     SLOW_DOWN = "slow_down"
@@ -45,10 +44,10 @@ async def poll(
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """What `ask` returns in the end.
+    """The first result of `ask` that is no Poll.
 
-    `ask` returns `Poll.PENDING` or `Poll.SLOW_DOWN` to be asked again, raises UpstreamError `unavailable` for
-    a failure that may pass, and anything else to give up. After `limit_s` seconds: SignInError.
+    `ask` returns `Poll.PENDING` or `Poll.SLOW_DOWN` to be called again, raises UpstreamError `unavailable` for a
+    failure that may pass, and anything else to give up. Raises SignInError after `limit_s` seconds.
     """
     deadline = monotonic() + limit_s
     failures = 0

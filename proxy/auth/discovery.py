@@ -1,7 +1,7 @@
-"""Where an issuer's endpoints are: its OpenID Connect discovery document, fetched, checked and kept for an hour.
+"""An issuer's endpoints, from its OpenID Connect discovery document: fetched, checked and kept for an hour.
 
-A credential goes to the addresses in it, so they must be the issuer's own: of its very origin, hence https wherever the
-issuer is (the settings allow http on loopback only).
+Credentials go to these addresses, so they must have the issuer's own origin, hence https if the issuer has it (the
+settings allow http on loopback only).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ DOCUMENT_PATH = "/.well-known/openid-configuration"
 TIMEOUT = aiohttp.ClientTimeout(total=20.0, connect=10.0)
 MAX_DOCUMENT_BYTES = 256 * 1024
 
-#: A document is asked for again after this.
+#: How long a document is kept.
 KEPT_S = 3600.0
 
-#: Before the second and the third try: nothing is lost by asking again.
+#: Waits before the second and the third try; repeating the request is harmless.
 WAITS_S = (0.5, 2.0)
 
-#: What a browser sign-in with PKCE by a program without a secret needs: member -> what its list must hold.
+#: member -> what its list must hold, for a browser sign-in with PKCE by a program without a secret.
 NEEDED = {
     "response_types_supported": {"code"},
     "grant_types_supported": {"authorization_code", "refresh_token"},
@@ -39,16 +39,16 @@ _PORTS = {"https": 443, "http": 80}
 
 
 class Endpoints(NamedTuple):
-    """Of a browser sign-in."""
+    """The endpoints of a browser sign-in."""
 
     authorization: str
     token: str
 
 
 class Discovery:
-    """The document of one issuer. `clock` gives seconds; `label` names the provider in errors.
+    """The document of one issuer. `clock` returns seconds; `label` names the provider in errors.
 
-    Both questions raise IssuerFailure, and UpstreamError when an outgoing proxy failed.
+    Both methods raise IssuerFailure, and UpstreamError if an outgoing proxy failed.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class Discovery:
         self._kept_at = 0.0
 
     async def token_endpoint(self) -> str:
-        """Where tokens are renewed."""
+        """The address where tokens are renewed."""
         return self._endpoint(await self._document(), "token_endpoint")
 
     async def sign_in_endpoints(self) -> Endpoints:
-        """Where a browser sign-in begins and ends, after a look at whether the issuer can do it."""
+        """The addresses of a browser sign-in, after checking that the issuer supports it."""
         document = await self._document()
         found = Endpoints(*(self._endpoint(document, name) for name in ("authorization_endpoint", "token_endpoint")))
         for name, needed in NEEDED.items():
@@ -91,7 +91,7 @@ class Discovery:
     async def _fetched(self) -> Mapping[str, Any]:
         answer = await repeated(self._ask, waits_s=WAITS_S, sleep=self._sleep)
         if not answer.ok:
-            raise self._failure(f"its discovery document could not be had, the answer was {answer.reason()}")
+            raise self._failure(f"its discovery document could not be fetched, the answer was {answer.reason()}")
         issuer = answer.data.get("issuer")
         if issuer != self._issuer:
             named = f"is of {printable(issuer)}" if isinstance(issuer, str) else "names no issuer"
@@ -116,7 +116,7 @@ def _texts(values: list[Any]) -> bool:
 
 
 def _is_of(url: str, issuer: str) -> bool:
-    """Whether an address has the origin of the issuer, and nothing in it that hides another."""
+    """Whether an address has the issuer's origin, and nothing in it that hides another one."""
     if not url.isascii() or not url.isprintable() or set(url) & set(" \\"):
         return False
     try:

@@ -1,4 +1,4 @@
-"""A token response as a credential: the members that all issuers share. What one issuer adds is its provider's."""
+"""Makes a credential from the members of a token response that all issuers share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proxy.auth.store import Credential
 from proxy.core.identity import fits_header
 from proxy.core.secret import Secret
 
-#: A longer life is cut to this; it keeps an absurd number out of the file.
+#: Longest lifetime, in seconds; longer ones are cut, to keep absurd numbers out of the file.
 MAX_EXPIRES_S = 10 * 365 * 86400
 
 
@@ -21,7 +21,7 @@ def first_text(body: Mapping[str, Any], *names: str) -> str:
 
 
 def number(value: object) -> float | None:
-    """A finite number, also from a string of digits; None for anything else.
+    """A finite number, also from a numeric string; None for anything else.
 
     >>> number("5"), number(2.5), number(True), number("soon"), number("inf")
     (5.0, 2.5, None, None, None)
@@ -38,11 +38,10 @@ def number(value: object) -> float | None:
 def granted(
     body: Mapping[str, Any], old: Credential | None, now_ms: int, *, default_expires_s: float | None = None
 ) -> Credential:
-    """The credential of a token response; a refresh token that it leaves out stays, as do account and extra of `old`.
+    """The credential from a token response, with account and extra of `old`, and its refresh token if none is given.
 
-    {"access_token": "…", "refresh_token": "…", "expires_in": 900, "token_type": "Bearer"}
-
-    default_expires_s  stands for an `expires_in` that is missing; None: that is a failure
+    body               {"access_token": "…", "refresh_token": "…", "expires_in": 900, "token_type": "Bearer"}
+    default_expires_s  replaces a missing `expires_in`; None: that is an error
 
     Raises ValueError, whose text holds no token.
     """

@@ -1,8 +1,8 @@
-"""`TokenClient`: small POSTs to an issuer that carry a code or a refresh token, each of which must be sent once; and
-small GETs about an account.
+"""`TokenClient`: small POSTs to an issuer with a code or a refresh token, which must be sent only once; and small GETs
+about an account.
 
-No redirect is followed (a 307 would replay the secret elsewhere), nothing is logged, no connection is used twice (a
-pooled one that died meanwhile leaves open whether the token was spent), and sizes and times are bounded.
+It follows no redirect (a 307 would replay the secret elsewhere), logs nothing, and uses no connection twice (if a
+pooled one died, it is unknown whether the token was spent). Sizes and times are bounded.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ MAX_ERROR_BYTES = 64 * 1024
 TIMEOUT = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
 _HEADERS = {"Accept": "application/json", "Connection": "close"}
 
-#: No connection came to be, so nothing of the request was sent. (A certificate that does not match is one of them.)
+#: Errors before there was a connection, so nothing was sent. They include a certificate that does not match.
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenResponse:
-    """An issuer's answer. `data` is its JSON object, {} for anything else; neither it nor the text is ever logged.
-    `date`: what its clock says, epoch seconds.
+    """An issuer's answer.
+
+    text, data  the body, and its JSON object, {} for anything else; never logged
+    date        the issuer's clock, epoch seconds
 
     Error answers have one of two shapes:
         {"error": {"code": "refresh_token_reused", "message": "…"}}
@@ -57,14 +59,15 @@ class TokenResponse:
 
     @property
     def code(self) -> str:
-        """The error's code word, "" when there is none."""
+        """The error's code word, "" if there is none."""
         error = self.data.get("error")
         if isinstance(error, dict):
             error = error.get("code") or error.get("type")
         return error if isinstance(error, str) else ""
 
     def reason(self, *hide: Secret) -> str:
-        """Code and words of an error, one bounded line: `401 refresh_token_reused: …`. `hide` is blanked out."""
+        """Code and message of an error as one bounded line, `401 refresh_token_reused: …`, without the secrets
+        `hide`."""
         error = self.data.get("error")
         words = error.get("message") if isinstance(error, dict) else None
         for name in ("error_description", "message", "detail"):
@@ -82,7 +85,7 @@ class TokenResponse:
 
 
 class IssuerFailure(UpstreamError):
-    """The issuer gave no usable answer. `sent` tells whether it may have seen the request."""
+    """The issuer gave no usable answer. `sent`: whether it may have seen the request."""
 
     def __init__(self, label: str, why: str, *, sent: bool) -> None:
         super().__init__(
@@ -102,12 +105,12 @@ async def repeated(
     once_sent: bool = True,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> TokenResponse:
-    """The answer of `send`, which is called again after each of these waits as long as the failure is a passing one.
+    """The answer of `send`, which is called again after each of the waits while its failure is a passing one.
 
-    is_final   true for an answer that is not to be repeated, whatever its status
-    once_sent  a call that may have reached the issuer, and brought no answer, is repeated too
+    is_final   whether an answer must not be repeated, whatever its status
+    once_sent  whether a call without answer that may have reached the issuer is repeated too
 
-    A call that timed out is not repeated: the caller has been waiting for half a minute already.
+    A call that timed out is not repeated: the caller has waited for half a minute already.
     """
     for wait_s in waits_s:
         try:
@@ -125,10 +128,9 @@ async def repeated(
 class TokenClient:
     """Talks to the issuer of provider `label`.
 
-    session  the caller's, which decides about outgoing proxies and certificates; what it raises about a proxy is
-             passed on, and never repeated
+    session  decides about outgoing proxies and certificates; its errors about a proxy are passed on and never repeated
     headers  sent with every call
-    most_bytes  of a good answer
+    most_bytes  largest successful answer
     """
 
     def __init__(
@@ -147,15 +149,15 @@ class TokenClient:
         self._headers = {**_HEADERS, **(headers or {})}
 
     async def post_form(self, url: str, form: Mapping[str, str]) -> TokenResponse:
-        """Sends a form. Raises IssuerFailure, and UpstreamError when an outgoing proxy failed."""
+        """Sends a form. Raises IssuerFailure, and UpstreamError if an outgoing proxy failed."""
         return await self._post(url, data=dict(form))
 
     async def post_json(self, url: str, body: Mapping[str, Any]) -> TokenResponse:
-        """Sends JSON. Raises as `post_form`."""
+        """Sends JSON. Raises IssuerFailure, and UpstreamError if an outgoing proxy failed."""
         return await self._post(url, json=dict(body))
 
     async def get(self, url: str) -> TokenResponse:
-        """A question about the account. Raises UpstreamError `transport`."""
+        """Fetches facts about the account. Raises UpstreamError `transport`."""
         try:
             return await self.get_from_issuer(url)
         except IssuerFailure as error:
@@ -163,11 +165,11 @@ class TokenClient:
             raise UpstreamError(message, kind="transport", provider=self._label) from error
 
     async def get_from_issuer(self, url: str) -> TokenResponse:
-        """A question to the sign-in service. Raises as `post_form`."""
+        """Fetches from the sign-in service. Raises IssuerFailure, and UpstreamError if an outgoing proxy failed."""
         return await self._call("GET", url, {})
 
     async def _post(self, url: str, **body: Any) -> TokenResponse:
-        """One more try, and only when the connection never came to be: then the first one has done no harm."""
+        """Posts, with a second try only if there was no connection: then the first one did no harm."""
         try:
             return await self._call("POST", url, body)
         except IssuerFailure as error:
@@ -183,7 +185,7 @@ class TokenClient:
             try:
                 return await self._read(response)
             finally:
-                response.close()  # never back to a pool, whatever the server thinks of keeping it open
+                response.close()  # never back to a pool, even if the server would keep it open
         except _NOT_SENT as error:
             raise self._failure(error, sent=False) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -210,7 +212,7 @@ class TokenClient:
         )
 
     def _failure(self, error: Exception, *, sent: bool) -> IssuerFailure:
-        # The class and the system's words say enough; the error's own text holds addresses.
+        # The class and the system's words suffice; the error's own text holds addresses.
         detail = error.strerror if isinstance(error, OSError) and error.strerror else ""
         return IssuerFailure(self._label, f"{type(error).__name__} {printable(detail)}".rstrip(), sent=sent)
 
@@ -228,7 +230,7 @@ def _moment(value: str | None) -> float | None:
 
 
 def _seconds(value: str | None) -> float | None:
-    """A Retry-After in seconds; dates are rare here and mean no hint."""
+    """A Retry-After in seconds; None for a date, which is rare here."""
     if value is None or len(value) > 6 or not (value.isascii() and value.isdigit()):
         return None
     return float(value)

@@ -1,4 +1,4 @@
-"""The claims of a JWT, read and not verified: we pass tokens on, we do not trust anything because of them."""
+"""Reads the claims of a JWT without verifying it: we pass tokens on but do not trust them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import json
 import math
 from typing import Any, TypeGuard
 
-#: Tokens are a few kilobytes; anything past this is not a token.
+#: Longest token; usual ones have a few kilobytes.
 MAX_TOKEN_CHARS = 256 * 1024
 
-#: Stands for an end that is not known, in epoch milliseconds: later than that of any token.
+#: An unknown end, in epoch milliseconds: later than that of any token.
 NO_END_MS = 1 << 62
 
 
 def claims(token: object) -> dict[str, Any]:
-    """The payload of a JWT; `{}` for anything that is not one. Padding may be missing or present.
+    """The payload of a JWT, with or without padding; `{}` for anything else.
 
     >>> claims("e30.eyJzdWIiOiJ1MSJ9.sig")
     {'sub': 'u1'}
@@ -36,7 +36,7 @@ def claims(token: object) -> dict[str, Any]:
 
 
 def expires_ms(token: object) -> int:
-    """When a token ends by its own claim, in epoch milliseconds; NO_END_MS for one that does not say so.
+    """The end of a token by its own claim, in epoch milliseconds; NO_END_MS if it has none.
 
     >>> expires_ms("e30.eyJleHAiOjE4MDAwMDAwMDB9.sig"), expires_ms("opaque") == NO_END_MS
     (1800000000000, True)

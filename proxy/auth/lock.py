@@ -1,7 +1,7 @@
 """One process at a time: an advisory exclusive lock on a file, awaited without blocking the event loop.
 
-The kernel drops the lock when its holder closes the file or dies, so there are no stale locks to clean up and the lock
-file itself is never removed (removing it would let two processes lock two different files of one name).
+The kernel releases the lock when its holder closes the file or dies, so there are no stale locks. The lock file is
+never removed: that would let two processes lock two different files of one name.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pathlib import Path
 
 from proxy.errors import UpstreamError
 
-#: Between two tries.
+#: Time between two tries.
 LOCK_POLL_S = 0.025
 
-#: A holder needs one call to the issuer, which answers within a second or two, and one save. Whoever waits longer is
-#: told so: the holder hangs, and a request cannot wait for it.
+#: Longest wait. A holder needs one call to the issuer, which answers within a second or two, and one save; after more
+#: time it hangs, and the waiting request fails.
 LOCK_WAIT_S = 5.0
 
-#: "Another process holds it", from flock and from Windows' locking.
+#: Another process holds the lock, from flock and from Windows' locking.
 _HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}
 
-#: The file system knows no locks (some network mounts). Going on with the in-process lock alone is what a single
-#: proxy needs; refusing would make sign-in impossible there.
+#: The file system has no locks (some network mounts). A single proxy needs only its in-process lock; refusing would
+#: make sign-in impossible there.
 _NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 
 #: Locks a file descriptor at once, or raises OSError.
@@ -68,8 +68,8 @@ async def locked(
 ) -> AsyncIterator[None]:
     """Holds the lock on `path`, which is created (0600) in an existing folder.
 
-    Raises UpstreamError `unavailable` when another process keeps it longer than `wait_s`, OSError when the file
-    cannot be opened. The bound counts sleeps, not a clock, so that a suspended machine does not use it up.
+    Raises UpstreamError `unavailable` if another process keeps it longer than `wait_s`, OSError if the file cannot be
+    opened. The bound counts sleeps instead of a clock, so that a suspended machine does not use it up.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

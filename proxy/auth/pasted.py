@@ -1,4 +1,4 @@
-"""The end of a sign-in in a browser that cannot reach this machine: the user pastes the address that it ended at."""
+"""Ends a sign-in in a browser that cannot reach this machine: the user pastes the browser's last address."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from proxy.auth.callback import judge
 from proxy.errors import SignInError
 
-#: Reads one line from the user, without its end; None when there is no more input.
+#: Reads one line from the user, without its end; None at the end of the input.
 ReadLine = Callable[[], Awaitable[str | None]]
 
-#: From the printed address to the right paste: the user may go to another device first.
+#: Time from the printed address to the right paste: the user may go to another device first.
 PASTE_TIMEOUT_S = 900.0
 
-#: What is pasted wrongly is asked for again so many times in all.
+#: Maximum number of pastes.
 MAX_PASTES = 5
 
 #: Longer than any address that an issuer sends.
 MAX_PASTE_CHARACTERS = 8192
 
-#: A code alone, as some issuers show one. It comes without the state, which it does not need: the issuer gives no
-#: token for a code that was not made for this sign-in's challenge.
+#: A code alone, as some issuers show one. It needs no state: the issuer returns no token for a code that was not made
+#: for this sign-in's challenge.
 _CODE = re.compile(r"[\w.~+-]{8,}", re.ASCII)
 
 _EXPECTED = "expected the whole address, with code= and state= in it"
@@ -31,7 +31,8 @@ _EXPECTED = "expected the whole address, with code= and state= in it"
 
 @dataclass(frozen=True, slots=True)
 class Pasted:
-    """What a paste means: exactly one is set. `wrong` says why it is of no use, and repeats nothing of it."""
+    """The meaning of a paste: exactly one member is set. `wrong` is the reason why it is not usable, without its
+    text."""
 
     code: str | None = None
     refused: str | None = None
@@ -39,7 +40,7 @@ class Pasted:
 
 
 def read_paste(text: str, *, path: str, state: str) -> Pasted:
-    """An address as `http://localhost:1455/auth/callback?code=…&state=…`, what follows its `?`, or the code alone."""
+    """The meaning of `http://localhost:1455/auth/callback?code=…&state=…`, of its query alone, or of the code alone."""
     text = text.strip().strip("\"'<>")
     if not text or len(text) > MAX_PASTE_CHARACTERS:
         return Pasted(wrong="nothing was pasted" if not text else f"too long; {_EXPECTED}")
@@ -56,7 +57,7 @@ def read_paste(text: str, *, path: str, state: str) -> Pasted:
 
 
 def _target(text: str, path: str) -> str:
-    """As a browser would ask for it: it shows addresses also without `http://`, and a user may copy the query alone."""
+    """The whole address: browsers show some without `http://`, and a user may copy only the query."""
     head, mark, query = text.partition("?")
     if not mark and "=" in head:
         return f"{path}?{head}"
@@ -66,8 +67,8 @@ def _target(text: str, path: str) -> str:
 
 
 async def ask(read: ReadLine, *, label: str, path: str, state: str, say: Callable[[str], None]) -> str:
-    """The code, as soon as the user has pasted one. Raises SignInError when the issuer refused, when nothing of use
-    came within the limits, and at the end of the input."""
+    """The code that the user pastes. Raises SignInError if the issuer refused, if no usable paste came within the
+    limits, and at the end of the input."""
     try:
         async with asyncio.timeout(PASTE_TIMEOUT_S):
             for _ in range(MAX_PASTES):
@@ -79,7 +80,7 @@ async def ask(read: ReadLine, *, label: str, path: str, state: str, say: Callabl
                     raise SignInError(f"The sign-in was refused: {found.refused}.", provider=label)
                 if found.code is not None:
                     return found.code
-                say(f"Of no use: {found.wrong}.")
+                say(f"Not usable: {found.wrong}.")
     except TimeoutError:
         raise SignInError(f"No address was pasted within {PASTE_TIMEOUT_S:g} s; start again.", provider=label) from None
-    raise SignInError(f"None of {MAX_PASTES} pastes was of use; start again.", provider=label)
+    raise SignInError(f"None of {MAX_PASTES} pastes was usable; start again.", provider=label)

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: 32 bytes give 43 characters, the shortest verifier RFC 7636 allows and what the vendors' own clients send.
+#: 32 bytes make 43 characters, the shortest verifier of RFC 7636 and the one that the vendors' own clients send.
 RANDOM_BYTES = 32
 
 #: Source of random bytes; tests pass their own.

@@ -1,17 +1,17 @@
-"""`Credentials`: a usable token for every request, renewed once however many tasks and processes ask for one.
+"""`Credentials`: a usable token for every request, renewed once for all tasks and processes that ask for one.
 
 Refresh tokens are single-use, which decides the shape of this file:
- - one renewal at a time in this process (a task that all callers await) and on this machine (a file lock), each after a
-   fresh look at the disk, so that the second caller finds the work done;
+ - one renewal at a time in this process (a task that all callers await) and on this machine (a file lock), each after
+   reading the disk again, so that the second caller finds the work done;
  - the renewal outlives the request that began it: a client that leaves must not take a rotated token along;
  - a new token that cannot be saved is used from memory, and no second one is fetched before it is on disk;
- - a marker file lies on disk while the outcome is open. Every way out of this code removes it, so a marker of the
-   current credential means that a process died between sending and saving: then the token is not tried again.
+ - a marker file is on disk while the outcome is open. Every exit from this code removes it, so a marker of the current
+   credential means that a process died between sending and saving: then the token is not tried again.
 
-A failure that passes (network, 429, 5xx, a disk that is full) never costs the credential; only a refusal by the issuer
-does. Nor does it cost a request as long as the old token lives: a renewal begins some minutes before its end. A call
-that broke off in a living process counts as one: if the token was used up after all, the issuer says so at the next
-call, and nothing is lost by asking.
+A passing failure (network, 429, 5xx, a full disk) never costs the credential; only a refusal by the issuer does. Nor
+does it cost a request as long as the old token lives: a renewal begins some minutes before its end. An interrupted call
+of a living process counts as a passing failure: if the token was used up after all, the issuer refuses the next call,
+and nothing is lost.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from proxy.core.secret import Secret
 from proxy.errors import PROGRAM, ProxyError, SignInError, UpstreamError
 from proxy.observe.lifecycle import Happened, Log, NullLog, SignInRenewed, unheard
 
-#: `Credential` too, so that those who only use credentials import from one place.
+#: Includes `Credential`, so that users of credentials import from one place.
 __all__ = ["Credential", "Credentials", "Renewal", "is_refused", "sign_in_hint"]
 
-#: A token with this much left or less is renewed before use: an answer may stream for minutes. The vendors' own
+#: A token with this much left or less is renewed before use, since an answer may stream for minutes. The vendors' own
 #: clients use the same margin.
 MARGIN_MS = 5 * 60 * 1000
 
-#: A token with this much left or less is no longer sent.
+#: A token with this much left or less is not sent.
 END_MS = 5 * 1000
 
-#: How long a request whose token still lives waits for the renewal of it. An issuer answers within a second or two.
+#: How long a request whose token still lives waits for a renewal. An issuer answers within a second or two.
 PATIENCE_S = 5.0
 
-#: After a renewal that failed or takes longer, requests whose token still lives use it at once for this long.
+#: After a renewal that failed or takes longer, requests use a token that still lives without waiting for this long.
 PAUSE_S = 10.0
 
-#: How long `close` waits for a renewal under way: an issuer answers within a second or two.
+#: How long `close` waits for a running renewal: an issuer answers within a second or two.
 CLOSE_WAIT_S = 5.0
 
 #: Code words that mean "sign in again", whatever the status.
@@ -62,8 +62,8 @@ REFUSAL_CODES = {
 def is_refused(answer: TokenResponse) -> bool:
     """Whether the issuer refused the refresh token for good.
 
-    A 403 that is a web page comes from something in between (a bot check, a company's filter), not from the issuer's
-    token endpoint, which speaks JSON or plain text; it says nothing about the token.
+    A 403 with a web page comes from something in between (a bot check, a company's filter), not from the issuer's token
+    endpoint, which answers with JSON or plain text; it means nothing for the token.
     """
     if answer.status == 403 and answer.content_type == "text/html":
         return False
@@ -75,17 +75,18 @@ class Renewal:
     """How one provider renews.
 
     send            posts the refresh token of this credential; raises UpstreamError `unavailable`
-    parse           (answer's JSON, old credential, now in ms) -> new credential; ValueError when it is not usable
-    delete_refused  a refused credential is removed from disk; False keeps it and remembers the refusal only, so a
-                    token that a dead process may have used up is worth asking with
-    refused_for_s   how long that is remembered: the token is then tried again
-    unfit           what keeps a stored credential from being used at all, as the end of "The sign-in …"; "": nothing
-    peer_wait_s     a peer without our lock may have the next token and not have written it yet: wait before looking
+    parse           (answer's JSON, old credential, now in ms) -> new credential; ValueError if it is not usable
+    delete_refused  whether a refused credential is removed from disk; False keeps it and only remembers the refusal, so
+                    a token that a dead process may have used up is tried again
+    refused_for_s   how long a refusal is remembered; then the token is tried again
+    unfit           why a stored credential cannot be used at all, as the end of "The sign-in …"; "" if it can
+    peer_wait_s     wait before reading the disk after a refusal: a peer without our lock may have the next token and
+                    not have written it yet
     margin_ms       see MARGIN_MS
     end_ms          see END_MS
-    ends            when a renewal brings no token that lives longer, for whatever reason, the sign-in has ended
-                    (SignInError); False: a reason that passes is told as that
-    renewable       whether there is something to renew a credential with
+    ends            whether any renewal without a longer-lived token ends the sign-in (SignInError); False: passing
+                    reasons raise UpstreamError
+    renewable       whether a credential holds what a renewal needs
     """
 
     label: str
@@ -103,21 +104,21 @@ class Renewal:
 
 
 class _Unsaved(NamedTuple):
-    """A rotation that is not on disk yet: what is there, and what should be."""
+    """A renewal that is not saved yet: the credential on disk, and the one that should be there."""
 
     old: Credential
     new: Credential
 
 
 class _Refusal(NamedTuple):
-    """A credential that the issuer refused to renew: what callers are told, until when (epoch) it is not tried."""
+    """A credential that the issuer refused to renew, the error message, and until when (epoch) it is not tried."""
 
     credential: Credential
     message: str
     until_s: float
 
     def concerns(self, other: Credential) -> bool:
-        """Whether this would be asked with again: some have more than the refresh token for it."""
+        """Whether the other would send the same to the issuer, which may be more than the refresh token."""
         return (other.refresh, other.extra) == (self.credential.refresh, self.credential.extra)
 
 
@@ -128,7 +129,7 @@ def sign_in_hint(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """What credentials are lent: the config root, time, and who hears of renewals.
+    """What credentials are given: the config root, time, and the recipients of renewals.
 
     clock     epoch seconds
     happened  gets every call to the issuer, and whether it brought a token
@@ -146,7 +147,7 @@ class Credentials:
 
     patience_s  see PATIENCE_S
 
-    `get` and `renew` raise SignInError (sign in again) or UpstreamError (the credential is fine): `unavailable` when
+    `get` and `renew` raise SignInError (sign in again) or UpstreamError (the credential is fine): `unavailable` if
     trying later helps, or what the session raised about an outgoing proxy.
     """
 
@@ -164,17 +165,17 @@ class Credentials:
 
     @property
     def present(self) -> bool:
-        """Whether there is a credential to try; costs a look at the file's date."""
+        """Whether there is a credential to try; costs a stat of the file."""
         return self._current(self._file.load()) is not None
 
     @property
     def account(self) -> int | None:
-        """See `account_digest`; of the credential that was asked for last."""
+        """The `account_digest` of the credential that was loaded last."""
         return account_digest(self._current(self._file.seen))
 
     async def get(self) -> Credential:
-        """The stored credential, renewed first when it is about to end. While it lives, a renewal that fails or takes
-        long is not waited for."""
+        """The stored credential, renewed first if it is about to end. While it lives, it is returned when a renewal
+        fails or takes long."""
         record = self._current(self._file.load())
         if record is None:
             raise self._missing()
@@ -183,7 +184,7 @@ class Credentials:
         if not self._is_fresh(record):
             return await self._renewed_or(record)
         if self._unsaved is not None and self._running() is None and not self._closed:
-            self._start(None)  # tries to save again; this request need not wait for it
+            self._start(None)  # tries to save again, without making this request wait
         return record
 
     async def renew(self, rejected: Secret) -> Credential:
@@ -194,12 +195,12 @@ class Credentials:
         while True:
             running = self._running()
             record = await self._outcome(running or self._start(rejected))
-            # A flight that `get` began may have found the token fresh; it is not what was asked for here.
+            # A flight that `get` began may have found the rejected token fresh.
             if running is None or record.access != rejected:
                 return record
 
     async def close(self, wait_s: float = CLOSE_WAIT_S) -> None:
-        """Lets a renewal under way come to its end, then cancels it. No new one begins afterwards."""
+        """Waits for a running renewal, then cancels it. No new one begins afterwards."""
         self._closed = True
         flight = self._running()
         if flight is None:
@@ -221,14 +222,14 @@ class Credentials:
         return self._flight
 
     def _landed(self, flight: asyncio.Task[Credential]) -> None:
-        """Nothing keeps what it brought: an error holds, by its traceback, the request that was told of it."""
+        """Releases the flight and its result: an error's traceback holds the request that got it."""
         if self._flight is flight:
             self._flight = None
         if not flight.cancelled():
-            flight.exception()  # nobody may have waited for it
+            flight.exception()  # marks it as retrieved
 
     async def _renewed_or(self, old: Credential) -> Credential:
-        """A new credential, or the old one where there is none yet. Raises SignInError for one that was refused."""
+        """A new credential, or the old one if there is none yet. Raises SignInError for a refused one."""
         if self._closed or self._clock() < self._paused_until:
             return old
         flight = self._running() or self._start(None)
@@ -245,13 +246,13 @@ class Credentials:
         return old
 
     def _pause(self, reason: str) -> None:
-        """Of all who waited for the same renewal, the first does it."""
+        """Only the first waiter starts the pause, and logs it."""
         if self._clock() >= self._paused_until:
             self._paused_until = self._clock() + PAUSE_S
             self._log.write("warn", "auth", "sign-in not renewed", provider=self._renewal.label, error=reason)
 
     async def _outcome(self, flight: asyncio.Task[Credential]) -> Credential:
-        """What the flight brings. `wait` leaves it alone when the waiting request is cancelled."""
+        """The result of the flight. `wait` does not cancel it when the waiting request is cancelled."""
         await asyncio.wait({flight})
         if flight.cancelled():
             raise self._temporary("the proxy is shutting down")
@@ -261,7 +262,7 @@ class Credentials:
         return flight.result()
 
     def _living(self, renewed: Credential) -> Credential:
-        """It again, unless this issuer's renewal does not help. Raises SignInError."""
+        """Returns `renewed`. Raises SignInError if it has ended and `Renewal.ends` is set."""
         if self._renewal.ends and not self._lives_on(renewed, self._renewal.end_ms):
             raise self._sign_in(self._message("was renewed and has ended all the same"))
         return renewed
@@ -276,7 +277,7 @@ class Credentials:
             raise self._disk_failure(error) from error
 
     async def _renewed_alone(self, rejected: Secret | None) -> Credential:
-        """Under the lock: look again, then decide."""
+        """Reads the disk again under the lock, then decides whether to renew."""
         record = self._current(self._file.reload())
         if record is None:
             raise self._missing()
@@ -294,14 +295,14 @@ class Credentials:
         return await self._rotate(record)
 
     async def _rotate(self, old: Credential, *, from_peer: bool = False) -> Credential:
-        """The one call. The marker is on disk before it, which also proves that the folder can be written.
+        """Makes the one call. Writes the marker before it, which also proves that the folder can be written.
 
-        from_peer  `old` is what a peer stored meanwhile; it is not followed any further
+        from_peer  whether `old` was stored by a peer meanwhile; no further peer is followed then
         """
         await self._file.mark_pending(old)
         try:
             answer = await self._renewal.send(old)
-            if self._renewal.is_refused(answer):  # first: there are issuers that refuse with status 200
+            if self._renewal.is_refused(answer):  # first, since some issuers refuse with status 200
                 return await self._after_refusal(old, answer, from_peer=from_peer)
             if answer.ok:
                 new = self._parsed(answer, old)
@@ -315,7 +316,7 @@ class Credentials:
             self._happened(SignInRenewed(self._renewal.label, ok=False))
             raise
         finally:
-            # An unsaved rotation keeps it: the token on disk is used up, and other processes must know.
+            # An unsaved renewal keeps it: the token on disk is used up, and other processes must know.
             if self._unsaved is None:
                 self._file.clear_pending()
 
@@ -332,7 +333,7 @@ class Credentials:
             self._log.write("info", "auth", "sign-in renewed", provider=self._renewal.label)
 
     async def _save_unsaved(self) -> OSError | None:
-        """Puts a rotation on disk if there is one to save; returns what went wrong."""
+        """Saves an unsaved renewal, if any; returns the error if that failed."""
         if self._unsaved is None:
             return None
         try:
@@ -347,7 +348,7 @@ class Credentials:
         return None
 
     async def _after_refusal(self, old: Credential, answer: TokenResponse, *, from_peer: bool) -> Credential:
-        """A peer that does not know our lock may have won meanwhile; otherwise this token is dead."""
+        """The credential of a peer that does not use our lock and was faster; else raises SignInError."""
         if self._renewal.peer_wait_s:
             await self._sleep(self._renewal.peer_wait_s)
         stored = self._file.reload()
@@ -361,17 +362,15 @@ class Credentials:
         if self._renewal.delete_refused:
             try:
                 await self._file.delete()
-            except OSError as error:  # remembered in memory, so that the issuer is not asked again
+            except OSError as error:  # `_refused` keeps the issuer from being asked again
                 self._log.write("warn", "auth", "not deleted", provider=self._renewal.label, error=str(error))
         raise self._sign_in(message)
 
     # State and messages.
 
     def _current(self, stored: Credential | None) -> Credential | None:
-        """What is stored, or the rotation that should be there. A sign-in by another process ends what we remember.
-
-        Raises SignInError for one that is unfit.
-        """
+        """The stored credential, or the unsaved one that replaces it. A sign-in by another process drops what we
+        remember. Raises SignInError for an unfit one."""
         if stored is None:
             return None
         unfit = self._renewal.unfit(stored)
@@ -399,7 +398,7 @@ class Credentials:
         return SignInError(message, provider=self._renewal.label)
 
     def _missing(self) -> SignInError:
-        if self._refused is not None and self._renewal.delete_refused:  # which is why nothing is there
+        if self._refused is not None and self._renewal.delete_refused:  # that is why there is no credential
             return self._sign_in(self._refused.message)
         label = self._renewal.label
         if self._file.is_unreadable:

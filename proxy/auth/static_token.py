@@ -1,4 +1,4 @@
-"""`StaticToken`: an access token that the user has set, in place of a sign-in. It has the verbs of `Credentials`."""
+"""`StaticToken`: an access token that the user has set, in place of a sign-in."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from proxy.errors import SignInError
 
 
 class StaticToken:
-    """Never renewed and never stored.
+    """A token that is never renewed and never stored, with the interface of `Credentials`.
 
     place   where the user has set it, such as the name of a variable
-    end_ms  a token that says it has this much left or less is not sent
+    end_ms  a token with this much left or less, by its own claim, is not sent
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class StaticToken:
 
     @property
     def present(self) -> bool:
-        """The user has set it."""
+        """True: the user has set it."""
         return True
 
     @property
@@ -39,18 +39,18 @@ class StaticToken:
         return account_digest(self._credential)
 
     async def get(self) -> Credential:
-        """The token. Raises SignInError when it ends."""
+        """The token. Raises SignInError if it ends."""
         left_ms = self._credential.expires_ms - int(self._clock() * 1000)
         if left_ms <= self._end_ms:
             raise self._unusable("has expired" if left_ms <= 0 else f"expires in {left_ms // 1000} s")
         return self._credential
 
     async def renew(self, rejected: Secret) -> Credential:
-        """Raises SignInError: there is nothing that it could be renewed with."""
+        """Raises SignInError, since it cannot be renewed."""
         raise self._unusable("was refused")
 
     async def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing: there is no background work."""
 
     def _unusable(self, why: str) -> SignInError:
         message = (

@@ -1,10 +1,10 @@
-"""A provider's credential on disk: `<config root>/<label>/auth.json`, and what keeps several processes from harm.
+"""A provider's credential on disk, `<config root>/<label>/auth.json`, safe for several processes.
 
-Beside the credential lie `auth.json.refresh.lock`, held during renewal, sign-in and sign-out, and for the time of
-a renewal `auth.json.refresh-pending.json`, which tells the next process that its predecessor vanished half-way.
+In the same folder are `auth.json.refresh.lock`, held during renewal, sign-in and sign-out, and during a renewal
+`auth.json.refresh-pending.json`, by which the next process learns that this one died half-way.
 
-The credential is this program's own. The vendors' tools keep theirs elsewhere and must not share it: refresh tokens
-are single-use, so two programs with one token sign each other out.
+The credential is this program's own. The vendors' tools keep theirs elsewhere and must not share it: refresh tokens are
+single-use, so two programs with one token sign each other out.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from proxy.core.identity import fits_header
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
 
-#: A record is a few kilobytes; more than this is not ours.
+#: Largest file; a record has a few kilobytes.
 MAX_FILE_BYTES = 1024 * 1024
-#: What a save that was killed leaves, and how many of these are looked at.
+#: Temporary files that a killed save leaves, and how many of these are removed at once.
 _LEFTOVER = re.compile(r"\.[\w.-]+\.tmp")
 MAX_LEFTOVERS = 1000
 
@@ -38,9 +38,9 @@ MAX_LEFTOVERS = 1000
 class Credential:
     """A signed-in account.
 
-    refresh     empty where there is none
-    expires_ms  end of the access token, epoch milliseconds; `jwt.NO_END_MS` when it is not known
-    extra       further members of the file, kept as they are when the tokens change
+    refresh     empty if there is none
+    expires_ms  end of the access token, epoch milliseconds; `jwt.NO_END_MS` if unknown
+    extra       further members of the file, kept when the tokens change
     """
 
     access: Secret
@@ -48,7 +48,7 @@ class Credential:
     expires_ms: int
     account_id: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
-    #: The account's id is no credential, but nobody else's business either: see `core.secret.blanked`.
+    #: Hides the account's id too, which is private though no credential: see `core.secret.blanked`.
     _hidden: Secret = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -56,8 +56,8 @@ class Credential:
 
 
 def account_digest(credential: Credential | None) -> int | None:
-    """Whose a credential is, to be compared within this process only: the same after every renewal. None: it does not
-    say."""
+    """A value that identifies a credential's account, equal after every renewal, to be compared within this process
+    only. None if the credential does not name its account."""
     if credential is None:
         return None
     person = jwt.claims(credential.access.reveal()).get("sub")
@@ -67,11 +67,11 @@ def account_digest(credential: Credential | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Names of the members in the file: the first of each row is written, all of them are read.
+    """Names of the members in the file: the first of each is written, all are read.
 
-    expires_ms     no names: the access token says it, see `jwt.expires_ms`
-    needs_refresh  False: a file without a refresh token is one, too, and then the member is not written
-    texts          the further members that a file must have, all of them texts, and no others; None: any are kept
+    expires_ms     (): read from the access token, see `jwt.expires_ms`
+    needs_refresh  False: the refresh token may be missing, and is then not written
+    texts          the further members, all texts, that a file must have, and no others; None: any are kept
     """
 
     access: tuple[str, ...] = ("access",)
@@ -82,7 +82,7 @@ class Fields:
     texts: frozenset[str] | None = None
 
     def fit(self, extra: Mapping[str, Any]) -> bool:
-        """Whether these may be the further members."""
+        """Whether these further members are allowed."""
         if self.texts is None:
             return True
         return extra.keys() == self.texts and all(isinstance(value, str) for value in extra.values())
@@ -96,14 +96,14 @@ def _first(record: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _refresh(record: Mapping[str, Any], fields: Fields) -> Any:
-    """The refresh token, "" where there may be none."""
+    """The refresh token, "" if it is missing and need not be there."""
     found = _first(record, fields.refresh)
     missing = not isinstance(found, str) or not found.strip()
     return "" if missing and not fields.needs_refresh else found
 
 
 def parse_record(data: bytes, fields: Fields) -> Credential | None:
-    """The credential in a file's bytes; None when they are no such record."""
+    """The credential in a file's bytes; None if they are no valid record."""
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):
@@ -130,7 +130,7 @@ def parse_record(data: bytes, fields: Fields) -> Credential | None:
 
 
 def render_record(credential: Credential, fields: Fields) -> bytes:
-    """The bytes of the file. The same credential always gives the same bytes."""
+    """The bytes of the file. Equal credentials have equal bytes."""
     record: dict[str, Any] = {fields.access[0]: credential.access.reveal()}
     if credential.refresh or fields.needs_refresh:
         record[fields.refresh[0]] = credential.refresh.reveal()
@@ -142,7 +142,7 @@ def render_record(credential: Credential, fields: Fields) -> bytes:
 
 
 def private_folder(folder: Path) -> None:
-    """Makes the folder and its missing parents, all 0700, and tightens a folder that is laxer."""
+    """Makes the folder and its missing parents, all 0700, and tightens the mode of an existing folder."""
     if not folder.parent.exists():
         private_folder(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -151,7 +151,7 @@ def private_folder(folder: Path) -> None:
 
 
 def _best_effort(action: Callable[..., Any], *args: Any) -> None:
-    """For steps that some systems do not know (modes on Windows, fsync of a folder on some mounts)."""
+    """Ignores failures of steps that some systems lack (modes on Windows, fsync of a folder on some mounts)."""
     try:
         action(*args)
     except OSError:
@@ -159,7 +159,7 @@ def _best_effort(action: Callable[..., Any], *args: Any) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes a rename or a removal outlive a power cut."""
+    """Makes a rename or a removal survive a power cut."""
     fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -168,23 +168,23 @@ def _sync_folder(folder: Path) -> None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replaces a file atomically, mode 0600 from its first moment; after a failure the old one is untouched.
+    """Replaces a file atomically, with mode 0600 from the start; after a failure the old one is untouched.
 
     Blocks (two fsyncs): call it in a thread. Raises OSError.
     """
     private_folder(path.parent)
     try:
         _replace(path, data)
-    except FileNotFoundError:  # `remove_leftovers` of another process came between two of its steps
+    except FileNotFoundError:  # `remove_leftovers` of another process removed the temporary file
         _replace(path, data)
-    # From here on the new file is in place: what fails now is no failed save.
+    # The new file is in place: the save has succeeded even if one of these steps fails.
     _best_effort(path.chmod, 0o600)
     _best_effort(_sync_folder, path.parent)
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """While inside, an OSError that names no file, such as that of a full disk, names this one."""
+    """Makes an OSError that names no file, such as that of a full disk, name this one."""
     try:
         yield
     except OSError as error:
@@ -195,7 +195,7 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A file for its owner alone; one that cannot be written whole is removed. Raises FileExistsError, OSError."""
+    """Opens a new file, mode 0600; removes it if it cannot be written whole. Raises FileExistsError, OSError."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with naming(path), os.fdopen(fd, "wb") as file:
@@ -221,8 +221,8 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Removes what `write_private` left in a folder when its process was killed; what a living one writes is locked.
-    What cannot be removed stays. Blocks."""
+    """Removes files that killed processes left in `write_private`; a living one locks its own. Ignores failures.
+    Blocks."""
     try:
         found = [path for path in folder.iterdir() if _LEFTOVER.fullmatch(path.name)]
     except OSError:
@@ -262,10 +262,10 @@ class CredentialFile:
         self._seen: tuple[tuple[int, int, int], Credential | None] | None = None
 
     def load(self) -> Credential | None:
-        """The stored credential, None when there is none that can be read.
+        """The stored credential, None if there is none that can be read.
 
-        Looks at the disk every time, so that another process' renewal, sign-in or sign-out counts at once; the
-        content is parsed again only when time, size or inode changed.
+        Checks the disk every time, so that another process' renewal, sign-in or sign-out counts at once. Parses the
+        content again only if time, size or inode changed.
         """
         try:
             stat = self.path.stat()
@@ -279,21 +279,21 @@ class CredentialFile:
 
     @property
     def seen(self) -> Credential | None:
-        """What `load` returned last; looks at the disk only the first time."""
+        """The last result of `load`; checks the disk only the first time."""
         return self.load() if self._seen is None else self._seen[1]
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether a file is there that is no credential."""
+        """Whether there is a file, but not a valid credential."""
         if self.load() is not None:
             return False
         try:
             return self.path.exists()
-        except OSError:  # its folder is closed to us
+        except OSError:  # we may not read its folder
             return True
 
     def reload(self) -> Credential | None:
-        """As `load`, but always reads the content: for decisions that cannot be taken back."""
+        """Like `load`, but always reads the content: for decisions that cannot be undone."""
         self._seen = None
         return self.load()
 
@@ -306,12 +306,12 @@ class CredentialFile:
         return parse_record(data, self._fields) if len(data) <= MAX_FILE_BYTES else None
 
     async def save(self, credential: Credential) -> None:
-        """Writes the credential. Raises OSError; then the old file is as it was."""
+        """Writes the credential. Raises OSError, and then leaves the old file unchanged."""
         await asyncio.to_thread(write_private, self.path, render_record(credential, self._fields))
         self._seen = None
 
     async def delete(self) -> None:
-        """Removes the credential and a marker left beside it; nothing there is fine. Raises OSError."""
+        """Removes the credential and its marker, if there are any. Raises OSError."""
         await asyncio.to_thread(self._delete)
         self._seen = None
 
@@ -322,7 +322,8 @@ class CredentialFile:
         _best_effort(_sync_folder, self.path.parent)
 
     def locked(self) -> AbstractAsyncContextManager[None]:
-        """The lock of renewal, sign-in and sign-out. Makes the folder. Raises as `lock.locked`, and OSError."""
+        """The lock of renewal, sign-in and sign-out. Makes the folder. Raises OSError and the errors of
+        `lock.locked`."""
         private_folder(self.path.parent)
         return locked(self.lock_path, label=self.label, wait_s=self._lock_wait_s, sleep=self._sleep)
 
@@ -336,8 +337,8 @@ class CredentialFile:
             raise self._not_writable(error) from error
 
     async def discard(self) -> None:
-        """Signs out; that nothing was stored is fine. Raises ProxyError."""
-        if not self.path.parent.is_dir():  # no folder is made for nothing
+        """Signs out, if there is a sign-in. Raises ProxyError."""
+        if not self.path.parent.is_dir():  # the lock would make the folder
             return
         try:
             async with self.locked():
@@ -351,19 +352,19 @@ class CredentialFile:
             provider=self.label,
         )
 
-    # The marker of a renewal under way. It names the generation of the record, not its content, and matters only
-    # under the lock: there a marker of the current generation means that its writer is dead.
+    # The marker of an unfinished renewal. It holds a digest of the record and matters only under the lock: there a
+    # marker of the current record means that its writer is dead.
 
     def _generation(self, credential: Credential) -> str:
         return hashlib.sha256(render_record(credential, self._fields)).hexdigest()
 
     async def mark_pending(self, credential: Credential) -> None:
-        """Notes that this credential is about to be renewed. Raises OSError."""
+        """Writes the marker that this credential is about to be renewed. Raises OSError."""
         note = {"auth_generation_sha256": self._generation(credential)}
         await asyncio.to_thread(write_private, self.pending_path, json.dumps(note).encode())
 
     def is_pending(self, credential: Credential) -> bool:
-        """Whether a process began to renew exactly this credential and never came to an end."""
+        """Whether a process began to renew exactly this credential and never finished."""
         try:
             note = json.loads(self.pending_path.read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -371,29 +372,29 @@ class CredentialFile:
         return isinstance(note, dict) and note.get("auth_generation_sha256") == self._generation(credential)
 
     def clear_pending(self) -> None:
-        """Removes the marker; a failure leaves one that the next save makes meaningless."""
+        """Removes the marker. Ignores failures, since the next save makes a marker meaningless."""
         _best_effort(self.pending_path.unlink)
 
 
 class CredentialSource(Protocol):
-    """`proxy.auth.refresh.Credentials`, or a token that the user has set. All raise ProxyError."""
+    """The common interface of `refresh.Credentials` and `StaticToken`. All methods raise ProxyError."""
 
     async def get(self) -> Credential:
-        """One that is ready for use."""
+        """A credential that is ready for use."""
         ...
 
     @property
     def present(self) -> bool:
-        """Whether there is one to try, without asking anybody."""
+        """Whether there is a credential to try, without asking the issuer."""
         ...
 
     @property
     def account(self) -> int | None:
-        """Whose it is, to be compared only, see `account_digest`."""
+        """Identifies the account, see `account_digest`."""
         ...
 
     async def renew(self, rejected: Secret) -> Credential:
-        """One whose access token is not this, which the service has refused."""
+        """A credential with another access token than `rejected`, which the service has refused."""
         ...
 
     async def close(self) -> None:

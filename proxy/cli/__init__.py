@@ -1,4 +1,4 @@
-"""The command line: the only place that knows files, variables, signals and the terminal."""
+"""The command line: the only part that knows files, variables, signals and the terminal."""
 
 from proxy.cli.main import main
 

@@ -1,4 +1,4 @@
-"""The accounts: those of the provider that a user names, or of all, with what they may use."""
+"""The accounts of one provider or of all, and whether they can be used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """An account, and whose it is. `name`: "default" for the one without; `program`: how the user starts this one."""
+    """An account and its provider. `name`: "default" for the unnamed one; `program`: how the user starts this
+    program."""
 
     entry: Entry
     name: str
@@ -36,7 +37,7 @@ class Owned:
 
     @property
     def key(self) -> str:
-        """How it is called in tables: p1, or p1/work."""
+        """Its name in tables: p1, or p1/work."""
         return account_key(self.entry.label, self.name)
 
     @property
@@ -45,16 +46,16 @@ class Owned:
         return f"{self.key} ({self.entry.catalog.service})"
 
     def say(self, line: str) -> None:
-        """Prints a line that this account has to tell."""
-        say(self.told(line))
+        """Prints a line from this account."""
+        say(self.worded(line))
 
-    def told(self, text: str) -> str:
-        """What this account has to tell, with its commands as this user types them."""
+    def worded(self, text: str) -> str:
+        """A text from this account, with its commands as this user types them."""
         return as_typed(for_account(text, self.entry.label, self.name), self.program)
 
 
 def account_of(provider: str, context: Context, name: str = DEFAULT) -> Owned:
-    """An account of a provider, by label or service name; it may be one that does not exist yet. Raises ConfigError."""
+    """An account of a provider, by label or service name; it need not exist yet. Raises ConfigError."""
     if not is_name(name):
         raise ConfigError(f"an account cannot be called {cut(name)!r}: {NAME_RULE}")
     entry = named(provider, context.providers)
@@ -65,7 +66,7 @@ def account_of(provider: str, context: Context, name: str = DEFAULT) -> Owned:
 
 
 def accounts_of(context: Context, file: ConfigFile) -> list[Owned]:
-    """Every account that there is: of each provider that can have some the one without a name, and those with one."""
+    """All accounts: for each provider the unnamed one, and the named ones."""
     from proxy.providers.accounts.named import names_in
 
     made = [
@@ -90,15 +91,15 @@ def _account(entry: Entry, context: Context, file: ConfigFile, name: str) -> Acc
     return entry.account(AccountContext(root, config, file.source, connect, name))
 
 
-#: There is something, which cannot be used.
+#: A sign-in exists, but cannot be used.
 UNUSABLE = "unusable sign-in"
-#: There is nothing.
+#: No sign-in exists.
 NOT_SIGNED_IN = "not signed in"
 
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """What is known of an account without asking anybody.
+    """What is known of an account without a request.
 
     usable  whether requests can be sent with it
     lines   what `auth status` prints
@@ -116,19 +117,19 @@ class SignIn:
 
     @property
     def state(self) -> str:
-        """In a word or two: an unusable sign-in is not the same as none."""
+        """The state in a word or two: an unusable sign-in differs from none."""
         if self.usable:
             return "signed in"
         return NOT_SIGNED_IN if len(self.lines) < 2 else UNUSABLE
 
     @property
     def why(self) -> str:
-        """Why it is not usable."""
+        """Why it cannot be used."""
         return ": ".join([self.state, *self.lines[1:2]])
 
 
 def cures(known: Iterable[SignIn | Owned], program: str) -> list[str]:
-    """What to type when no account is signed in: a line for each provider that is served."""
+    """Commands to type when no account is signed in: a line for each served provider."""
     lines = ["nobody is signed in; any one of these is enough:"]
     for entry in (one.entry for one in known if one.entry.build is not None):
         typed = f"export {entry.key}=…" if entry.key else f"{program} auth login {entry.label}"
@@ -137,19 +138,19 @@ def cures(known: Iterable[SignIn | Owned], program: str) -> list[str]:
 
 
 def sign_ins(context: Context, file: ConfigFile) -> list[SignIn]:
-    """The accounts of all providers, as they are stored."""
+    """The stored sign-ins of all providers."""
     return [sign_in(owned) for owned in accounts_of(context, file)]
 
 
 def sign_in(owned: Owned) -> SignIn:
-    """That of an account, as it is stored."""
+    """The stored sign-in of an account."""
     lines: list[str] = []
     usable = owned.account.status(say=lines.append)
-    return SignIn(owned.entry, usable, tuple(map(owned.told, lines)), owned.name)
+    return SignIn(owned.entry, usable, tuple(map(owned.worded, lines)), owned.name)
 
 
 def _connect(environment: Mapping[str, str], *urls: str) -> AbstractAsyncContextManager[ClientSession]:
-    """The client of an account: what needs no network works whatever the proxies are set to."""
+    """The client of an account. Commands that need no network work even with wrong proxy settings."""
     from proxy.providers.upstream.client import client_session
 
     direct = bool(urls) and all(is_loopback(urlsplit(url).hostname or "") for url in urls)

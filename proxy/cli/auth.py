@@ -1,7 +1,7 @@
-"""`auth login|status|logout`: the account of a provider, or what there is of all.
+"""`auth login|status|logout`: the account of a provider, or all accounts.
 
-Lines that the user pastes are read without an echo: they may be secret, and a terminal may be recorded (`docker logs`
-has all that the terminal of a container showed).
+Pasted lines are read without an echo: they may be secret, and a terminal may be recorded (`docker logs` has all that
+the terminal of a container showed).
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         else:
             await owned.account.login(device=arguments.device, say=owned.say)
     except ProxyError as error:
-        raise error.replaced(message=owned.told(error.message)) from None
+        raise error.replaced(message=owned.worded(error.message)) from None
     return 0
 
 
 async def _paste(owned: Owned, called: str) -> None:
-    """`called`: what the user calls the provider."""
+    """Signs in with a pasted address. `called`: the user's name for the provider."""
     from proxy.providers.accounts.account import Pasting
 
     account: Account = owned.account
@@ -75,25 +75,25 @@ async def _paste(owned: Owned, called: str) -> None:
 
 
 def _status(asked: Owned, context: Context, *, alone: bool) -> int:
-    """Says what is known of an account, and of those beside it; 1 when none of them can be used."""
+    """Prints the status of an account and of the provider's others; returns 1 when none can be used."""
     every = [] if alone else accounts_of(context, ConfigFile(context, new=True))
     others = [one for one in every if one.entry is asked.entry and one.name != asked.name]
     if not others:
         return 0 if asked.account.status(say=asked.say) else 1
-    return _told([sign_in(one) for one in (asked, *others)])
+    return _print_states([sign_in(one) for one in (asked, *others)])
 
 
 def _all(context: Context) -> int:
-    """Says what is known of each account; 1 when none can be used."""
+    """Prints the status of every account; returns 1 when none can be used."""
     found = sign_ins(context, ConfigFile(context, new=True))
-    if not _told(found):
+    if not _print_states(found):
         return 0
     say("\n".join(cures(found, context.program)))
     return 1
 
 
-def _told(found: list[SignIn]) -> int:
-    """Says what is known of accounts by their names; 1 when none can be used."""
+def _print_states(found: list[SignIn]) -> int:
+    """Prints the status of accounts by their names; returns 1 when none can be used."""
     for one in found:
         say(f"{one.title}: {one.state}")
         for line in one.lines if one.usable else one.lines[1:]:
@@ -101,13 +101,13 @@ def _told(found: list[SignIn]) -> int:
     return 0 if any(one.usable for one in found) else 1
 
 
-#: Of one line; the rest of a longer one is dropped.
+#: Bytes of one line; the rest of a longer one is dropped.
 MAX_LINE_BYTES = 64 * 1024
 
 
 class LineInput:
-    """`with LineInput() as lines: await lines.read()`. A thread of its own waits for the input, one that ends with the
-    process, so Ctrl-C and a time limit work while no line comes."""
+    """Reads lines: `with LineInput() as lines: await lines.read()`. Its own thread waits for the input and ends with
+    the process, so Ctrl-C and a time limit work meanwhile."""
 
     def __init__(self, descriptor: int | None = None) -> None:
         self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
@@ -128,7 +128,7 @@ class LineInput:
         return None if line is None else line.decode(errors="replace")
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so no task waits for lines any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so no task waits for lines
             for line in self._from_input():
                 loop.call_soon_threadsafe(self._lines.put_nowait, line)
 
@@ -149,8 +149,7 @@ class LineInput:
 
 @contextlib.contextmanager
 def _without_echo(descriptor: int) -> Iterator[None]:
-    """The terminal shows nothing of what is typed, and does again afterwards. Elsewhere than on a terminal of a POSIX
-    system, nothing."""
+    """Switches off the terminal's echo, and back on afterwards. Does nothing except on a POSIX terminal."""
     if not os.isatty(descriptor) or os.name != "posix":
         yield
         return

@@ -17,11 +17,11 @@ from proxy.observe.capture.layout import TRAFFIC
 from proxy.providers.entry import Entry
 from proxy.version import __version__
 
-#: addresses that mean all of this machine -> one where it is reached
+#: addresses for all interfaces -> one that reaches them
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 CAPTURES_NOTICE = "captures are on: this folder holds prompts, answers and tool results; treat it as sensitive"
-OPEN_NOTICE = "the listener is open to everybody who reaches it"
+OPEN_NOTICE = "the listener is open to everyone who can reach it"
 
 
 def address(host: str, port: int) -> str:
@@ -69,7 +69,7 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
 
 
 def _accounts(context: Context, config: Config, known: list[SignIn]) -> list[str]:
-    """Who is signed in with which models, and what to type where something is missing."""
+    """The signed-in accounts and their models, and what to type where a sign-in is missing."""
     labels = {one.entry.label for one in known}
     states = {label: _state([one for one in known if one.entry.label == label]) for label in labels}
     lines = [
@@ -86,7 +86,7 @@ def _accounts(context: Context, config: Config, known: list[SignIn]) -> list[str
 
 
 def _state(of_provider: list[SignIn]) -> str:
-    """That of the one account, or how many of several can be used."""
+    """The state of the one account, or how many of several can be used."""
     if len(of_provider) == 1:
         return of_provider[0].state
     return f"{sum(one.usable for one in of_provider)} accounts"
@@ -99,7 +99,7 @@ def _account(entry: Entry, catalog: Catalog, state: str) -> str:
 
 
 def _switched(config: Config) -> list[str]:
-    """What is on beyond the Messages API."""
+    """What is on besides the Messages API."""
     rows = (
         ("Messages", True),
         (f"chat completions and Responses ({config.openai_mode})", config.openai_routes),
@@ -114,9 +114,9 @@ def _switched(config: Config) -> list[str]:
 
 
 def claude_code_lines(served: Served) -> list[str]:
-    """What to paste, with the main model of this provider."""
-    told = replace(served, key="the value of PROXY_API_KEY") if served.key else served
+    """Lines to paste, with the main model of this provider."""
+    shown = replace(served, key="the value of PROXY_API_KEY") if served.key else served
     lines = [
-        f"  {SHELLS['sh'].set(one.name, one.value)}{f'   # {one.why}' if one.why else ''}" for one in claude_code(told)
+        f"  {SHELLS['sh'].set(one.name, one.value)}{f'   # {one.why}' if one.why else ''}" for one in claude_code(shown)
     ]
     return ["Claude Code:", *lines]

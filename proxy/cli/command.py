@@ -1,4 +1,4 @@
-"""What a command is: a row for the parser, and a coroutine function that runs it."""
+"""Describes a command: a row for the parser, and a coroutine function that runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proxy.errors import PROGRAM
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 
-#: The name of the program: in what it prints, and of its folders.
+#: The name of the program, in its output and its folders.
 APP = PROGRAM
 
 
@@ -31,17 +31,17 @@ class Context:
 
 
 def _none(_parser: argparse.ArgumentParser, _context: Context) -> None:
-    """No arguments."""
+    """Adds no arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A row. What it needs beyond the standard library is imported when it runs: a start is quick.
+    """A command. Imports beyond the standard library happen when it runs, so that a start is quick.
 
-    arguments  adds them to the parser of the command, when it is the one that was asked for
+    arguments  adds its arguments to the parser, when this command was typed
     run        returns the exit status; a ProxyError or an OSError that it raises is printed
     failure    the exit status then
-    split      of the arguments: its own, and those of another program, which are not parsed and stand in `rest`
+    split      splits the arguments into its own, and those of another program, which become `rest` unparsed
     """
 
     name: str
@@ -57,9 +57,9 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-#: `scripts/start` says here how it was called.
+#: Set by `scripts/start`: how it was called.
 TYPED_VARIABLE = "MODEL_PROXY_COMMAND"
-#: And here in which folder: it leaves that one.
+#: Set by `scripts/start`, which changes the folder: where it was called.
 TYPED_FOLDER = "MODEL_PROXY_FOLDER"
 
 
@@ -73,8 +73,8 @@ def typed(environment: Mapping[str, str], argv: Sequence[str], orig_argv: Sequen
     >>> typed({}, ["/x/proxy/__main__.py"], [".venv/bin/python", "-m", "proxy"])
     '.venv/bin/python -m proxy'
     """
-    if told := environment.get(TYPED_VARIABLE):
-        return shlex.quote(told)
+    if called := environment.get(TYPED_VARIABLE):
+        return shlex.quote(called)
     name = Path(argv[0]).name
     if name == "__main__.py":
         return f"{shlex.quote(orig_argv[0])} -m proxy"

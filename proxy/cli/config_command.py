@@ -16,7 +16,7 @@ from proxy.errors import as_typed
 from proxy.loading import problems, read_file, settings_of
 from proxy.settings import Setting
 
-#: What `config init` writes, with its default.
+#: Settings that `config init` writes, with their defaults.
 FIRST_KEYS = ("port", "aliasProvider", "p1.responsesApi", "openai.mode")
 
 
@@ -38,7 +38,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _check(context: Context) -> int:
-    """Prints all that would stop a start, and what it would warn of; 1 when something would stop it."""
+    """Prints all that would stop a start or be warned of; returns 1 when something would stop it."""
     wrong, warnings = examined(context)
     if not wrong:
         file = ConfigFile(context)
@@ -57,8 +57,8 @@ def _check(context: Context) -> int:
 
 
 def examined(context: Context) -> tuple[list[str], list[str]]:
-    """What is wrong with the settings, each by itself, and what a start would warn of. Raises ConfigError where there
-    is nothing to look at: a folder that was named and is not there, a file that is no JSON."""
+    """The faults of the settings, one by one, and the warnings of a start. Raises ConfigError when they cannot be read:
+    a named folder does not exist, a file is not JSON."""
     path = config_root(context.environment) / FILE_NAME
     check_folder(context)
     found = problems(context.environment, read_file(path), settings_of(context.providers), place=str(path))
@@ -67,7 +67,7 @@ def examined(context: Context) -> tuple[list[str], list[str]]:
 
 
 def _show(context: Context, *, changed: bool, as_json: bool) -> int:
-    """Prints every setting, its value and where that comes from."""
+    """Prints every setting, its value and its source."""
     file = ConfigFile(context)
     if as_json:
         say(json.dumps(shown_settings(file, context, changed=changed), indent=2, default=list))
@@ -81,14 +81,14 @@ def _show(context: Context, *, changed: bool, as_json: bool) -> int:
 
 
 def shown_settings(file: ConfigFile, context: Context, *, changed: bool = False) -> dict[str, Any]:
-    """Name -> value and source of every setting, or of those that are not the default: {"port": {"value": 18765,
+    """Name -> value and source of every setting, or of those that differ from the default: {"port": {"value": 18765,
     "source": "default"}}. Secrets are hidden."""
     rows = _rows(file, context, changed=changed)
     return {setting.name: {"value": _shown(value), "source": source} for setting, value, source in rows}
 
 
 def _rows(file: ConfigFile, context: Context, *, changed: bool) -> list[tuple[Setting, Any, str]]:
-    """Settings, values, and where those come from."""
+    """Settings, values, and their sources."""
     rows = []
     for setting in settings_of(context.providers):
         source = file.source(setting.name)
@@ -99,12 +99,12 @@ def _rows(file: ConfigFile, context: Context, *, changed: bool) -> list[tuple[Se
 
 
 def _shown(value: Any) -> Any:
-    """A value that JSON has and anybody may see."""
+    """A value for JSON, without secrets."""
     return "[redacted]" if isinstance(value, Secret) else value
 
 
 def _words(setting: Setting, value: Any) -> str:
-    """A value as a variable would have it, but for a secret: "-" for none, `gpt-5.6-sol=kimi-k3 grok-4.5`."""
+    """A value as written in a variable, "-" for none, secrets hidden: `gpt-5.6-sol=kimi-k3 grok-4.5`."""
     if value is None or value in ((), ""):
         return "-"
     if isinstance(setting.default, bool):
@@ -113,7 +113,7 @@ def _words(setting: Setting, value: Any) -> str:
 
 
 def _member(member: str | tuple[str, str | tuple[str, ...]]) -> str:
-    """One of a list, or of a table: a name with what belongs to it, which may be nothing, or several."""
+    """A member of a list or a table: a name, perhaps with its value or values."""
     if isinstance(member, str):
         return member
     name, others = member
@@ -122,7 +122,7 @@ def _member(member: str | tuple[str, str | tuple[str, ...]]) -> str:
 
 
 def _init(context: Context) -> int:
-    """Writes a first file that says what the defaults say, for its owner alone. Raises ConfigError where one exists."""
+    """Writes a first file with defaults, for its owner only. Raises ConfigError when there is one."""
     root = config_root(context.environment)
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = root / FILE_NAME

@@ -17,15 +17,15 @@ from proxy.providers.entry import doubtful
 from proxy.server.callers.keys import FILE_NAME as KEYS
 from proxy.settings import is_loopback
 
-#: The file is looked at again after this long.
+#: Seconds between two checks of the file.
 RELOAD_S = 1.0
 
-#: The name of the file in the folder of the settings.
+#: The file's name in the settings folder.
 FILE_NAME = "config.json"
 
 
 def check_folder(context: Context) -> None:
-    """Raises ConfigError for a folder that was named and does not exist: a start without its settings is not meant."""
+    """Raises ConfigError for a named folder that does not exist: a start without its settings is not intended."""
     root = config_root(context.environment)
     if context.environment.get(FOLDER_VARIABLE) and not root.is_dir():
         raise ConfigError(
@@ -35,7 +35,7 @@ def check_folder(context: Context) -> None:
 
 
 def is_open(config: Config, root: Path) -> bool:
-    """Whether anybody on the network may use the proxy. `root`: the folder of the settings."""
+    """Whether anyone on the network may use the proxy. `root`: the folder of the settings."""
     return not is_loopback(config.bind_address) and not config.api_key and not (root / KEYS).exists()
 
 
@@ -44,7 +44,7 @@ def check_exposure(config: Config, root: Path) -> None:
     if not is_open(config, root) or config.allow_remote_unauthenticated:
         return
     raise ConfigError(
-        f"refusing to listen on {config.bind_address}: everybody who reaches it could use your accounts. Set"
+        f"refusing to listen on {config.bind_address}: everyone who can reach it could use your accounts. Set"
         f" PROXY_API_KEY so that callers need a key, give each of them one (`{PROGRAM} keys add NAME`), or acknowledge"
         " an open listener with --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or"
         " server.allowRemoteUnauthenticated in config.json"
@@ -52,11 +52,11 @@ def check_exposure(config: Config, root: Path) -> None:
 
 
 class ConfigFile:
-    """The settings as they are now: the file is read again when it has changed. What was fixed at start stays, and so
-    does everything when the change is not usable. Raises ConfigError when made with a file or variables that are not.
+    """The current settings: the file is read again when it has changed. Settings fixed at start stay, and all of them
+    stay after an invalid change. Raises ConfigError when made with an invalid file or variables.
 
-    warn  gets what is wrong with a file that changed
-    new   a folder that was named may be missing: it is made, or is looked into for something that may be missing, too
+    warn  receives the faults of a changed file
+    new   a named folder may be missing: it will be made, or a missing one is acceptable
     """
 
     def __init__(self, context: Context, *, reload_s: float = RELOAD_S, new: bool = False) -> None:
@@ -85,16 +85,16 @@ class ConfigFile:
         return self.config
 
     def override(self, **changes: object) -> None:
-        """Settings from command-line flags, which win over all, also when the file changes."""
+        """Applies settings from command-line flags, which take precedence, even when the file changes."""
         self._flags |= changes
         self.config = self.config.changed(Config, **changes)
 
     def source(self, key: str) -> str | None:
-        """Where a setting comes from, see `source_of`."""
+        """The source of a setting, see `source_of`."""
         return source_of(key, self._environment, self._content, self._settings)
 
     def overrides(self, environment: Mapping[str, str]) -> list[str]:
-        """What differs from the defaults, see `overrides`."""
+        """Settings that differ from the defaults, see `overrides`."""
         return overrides(environment, self._content, self._settings)
 
     def _read(self) -> tuple[Mapping[str, Any], Config, list[str]]:
@@ -123,7 +123,7 @@ class ConfigFile:
 
 
 def proxies_of(environment: Mapping[str, str]) -> OutboundProxies:
-    """The outgoing proxies that the variables set. Raises ConfigError."""
+    """The outgoing proxies set by the variables. Raises ConfigError."""
     try:
         return OutboundProxies.from_environment(environment)
     except UnusableProxy as error:

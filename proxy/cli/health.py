@@ -1,5 +1,5 @@
-"""`health`: whether the proxy of these settings answers, for the health check of a container, which has no other
-program to ask with."""
+"""`health`: asks whether the proxy of these settings answers. For the health check of a container, which has no other
+program for it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from proxy.cli.command import Command, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.config import ConfigError
 
-#: How long a server on the port may take to say what it is.
+#: Seconds for a server on the port to identify itself.
 PROBE_S = 3.0
 
 
 async def is_proxy(host: str, port: int, limit_s: float) -> bool:
-    """Whether a proxy of ours answers `/healthz`. Plain sockets: no outgoing proxy has a part in it."""
+    """Whether one of our proxies answers `/healthz`. Plain sockets bypass outgoing proxies."""
     request = f"GET /healthz HTTP/1.1\r\nHost: {address(host, port)}\r\nConnection: close\r\n\r\n"
     try:
         async with asyncio.timeout(limit_s):
@@ -31,10 +31,10 @@ async def is_proxy(host: str, port: int, limit_s: float) -> bool:
     except (OSError, TimeoutError):
         return False
     try:
-        told = json.loads(body)
+        found = json.loads(body)
     except (ValueError, RecursionError):
         return False
-    return b"request-id:" in head.lower() and isinstance(told, dict) and told.get("ok") is True
+    return b"request-id:" in head.lower() and isinstance(found, dict) and found.get("ok") is True
 
 
 def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:

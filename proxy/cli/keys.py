@@ -1,4 +1,4 @@
-"""`keys add|list|set|revoke`: the keys of those who share this proxy."""
+"""`keys add|list|set|revoke`: the keys of people who share this proxy."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from proxy.server.callers.keys import (
     read_keys,
 )
 
-#: option -> the limit, the most that it may be, what it says
+#: option -> its field, its maximum, its description
 _LIMITS = {
     "at-a-time": ("at_a_time", MAX_PER_MINUTE, "model requests at one time"),
     "per-minute": ("per_minute", MAX_PER_MINUTE, "model requests that begin within a minute"),
     "tokens-per-day": ("tokens_per_day", MAX_LIMIT, "input and output tokens from midnight to midnight UTC"),
 }
 _NO_KEYS = f"There are no keys; `{PROGRAM} keys add NAME` makes one."
-_NONE_LEFT = "No key is left, and nobody gets in with one."
-#: Takes a limit away.
+_NONE_LEFT = "No key is left, so no caller is let in by one."
+#: Removes a limit.
 _NONE = "none"
 
 
@@ -66,7 +66,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _limits(arguments: argparse.Namespace) -> Mapping[str, int | None]:
-    """Those that were given, by field. Raises ConfigError."""
+    """The given limits, by field. Raises ConfigError."""
     found: dict[str, int | None] = {}
     for option, (field, most, _) in _LIMITS.items():
         text = getattr(arguments, option.replace("-", "_"))
@@ -120,7 +120,7 @@ async def _revoke(path: Path, name: str, _limits: Mapping[str, int | None]) -> N
     await change_keys(path, change)
     say(f"The key of {name} opens nothing any more, within a second also where a proxy runs.")
     if not left:
-        say(f"No key is left, and still none gets in without one; without {path} a proxy that starts is open again.")
+        say(f"No key is left, and callers still need one; after {path} is deleted, a proxy that starts is open again.")
 
 
 def _known(keys: Mapping[str, CallerKey], name: str) -> CallerKey:

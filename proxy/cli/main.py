@@ -1,4 +1,4 @@
-"""The entry point: one command is parsed, run, and what it raises is printed."""
+"""The entry point: parses and runs one command, and prints what it raises."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ COMMANDS = (
     *(CONFIG, DOCTOR, HEALTH, CAPTURES, SANDBOX, SERVICE, COMPLETION, VERSION),
 )
 DEFAULT = SERVE.name
-#: The exit status that a shell gives for a program that a closed pipe ended.
+#: The exit status of a shell for a program that a closed pipe ended.
 _CUT_OFF = 128 + 13
-#: Options that need no command; any others are those of the default one.
+#: Options that need no command; any others belong to the default command.
 _OWN_OPTIONS = ("-h", "--help", "-v", "--version")
 
 
@@ -57,11 +57,11 @@ def main(
     command: Command = arguments.command
     try:
         status = asyncio.run(_run(command, arguments, context))
-        print(end="", flush=True)  # also without any output, as a task of Windows has none
+        print(end="", flush=True)  # also without output, since a Windows task has no stdout
         return status
     except ProxyError as error:
         print(f"{APP}: {as_typed(error.message, context.program)}", file=sys.stderr)
-    except BrokenPipeError:  # of `doctor | head`, which reads no further
+    except BrokenPipeError:  # as in `doctor | head`, which stops reading
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _CUT_OFF
     except OSError as error:  # a folder that is a file, a disk that is full
@@ -76,7 +76,7 @@ async def _run(command: Command, arguments: argparse.Namespace, context: Context
 
 
 class _Parser(argparse.ArgumentParser):
-    """`bare`: a command that is typed alone, which shows all that it takes where it needs more."""
+    """A parser. `bare`: a command that needs arguments shows its help when typed alone."""
 
     def __init__(self, *names: Any, bare: bool = False, **options: Any) -> None:
         super().__init__(*names, **options)
@@ -97,7 +97,7 @@ def _parse(argv: list[str], context: Context, commands: Sequence[Command]) -> ar
     places = parser.add_subparsers(metavar="command", required=True)
     for command in commands:
         place = places.add_parser(command.name, help=command.help, bare=len(argv) == 1)
-        if command.name == argv[0]:  # a start is quick: what the others take is looked up when they are asked for
+        if command.name == argv[0]:  # a start is quick: arguments of other commands are added only when typed
             command.arguments(place, context)
             if command.split is not None:
                 own, rest = command.split(argv[1:])

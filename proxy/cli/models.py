@@ -1,4 +1,4 @@
-"""`models`: one line a provider, or all of it as JSON."""
+"""`models`: one line for each provider, or everything as JSON."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from proxy.config import Config
 from proxy.core.routing import ALIASES, Catalog, listing
 from proxy.providers.entry import Entry
 
-#: Ids of a provider that are shown, unless all are asked for.
+#: Ids of a provider that are shown by default.
 SHORT = 20
 
 
 def model_lines(
     providers: Iterable[Entry], config: Config, shown: int | None = SHORT, *, program: str = APP
 ) -> list[str]:
-    """The models of the providers that are served. The shortened form only counts those with a prefix, and says what to
-    type for all."""
+    """The models of the served providers. The short form only counts those with a prefix, and names the command for
+    all."""
     lines = []
     for entry in providers:
         if entry.build is None:
@@ -36,7 +36,7 @@ def model_lines(
 
 
 def model_table(providers: Iterable[Entry], config: Config) -> dict[str, Any]:
-    """The same for programs: every model with its limits, and what stands behind the aliases."""
+    """Every model with its limits, and the models of the aliases, for programs."""
     catalogs = [entry.catalog_now(config) for entry in providers if entry.build is not None]
     by_label = {catalog.label: catalog for catalog in catalogs}
     own = by_label.get(config.alias_provider)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proxy.cli.command import APP
 
-#: Names the folder of the settings and credentials.
+#: Names the folder of settings and credentials.
 FOLDER_VARIABLE = "PROXY_CONFIG_DIR"
 
 

@@ -1,17 +1,17 @@
-"""Text of strangers for a terminal: what moves the cursor, changes colours or the direction of writing is shown as an
-escape, not done."""
+"""Makes text of unknown origin safe for a terminal: characters that move the cursor, change colours or the writing
+direction are shown as escapes."""
 
 from __future__ import annotations
 
 import re
 
-#: C0 but tab and line feed, DEL, C1, line separators, directions of writing, and halves of characters, which no
+#: C0 except tab and line feed, DEL, C1, line separators, writing directions, and halves of characters, which no
 #: encoding has.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """The text, as many lines as it has.
+    """The text with its lines, safe to print.
 
     >>> printable("a\\x1b[2Jb\\r\\n")
     'a\\\\x1b[2Jb\\\\x0d\\n'
@@ -25,7 +25,7 @@ def one_line(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """One line of at most so many characters."""
+    """One line of at most `most` characters."""
     return one_line(text if len(text) <= most else text[: most - 1] + "…")
 
 

@@ -1,4 +1,4 @@
-"""`sandbox`: the simulated upstreams alone; and beside a proxy, for `serve --sandbox`."""
+"""`sandbox`: the simulated upstreams alone; also beside a proxy, for `serve --sandbox`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from proxy.config import ConfigError
 
 
 async def start_sandbox(stack: AsyncExitStack, script: Path | None) -> Mapping[str, str]:
-    """Simulated upstreams in this process and throw-away credentials, until the stack ends; the variables that lead
-    there. Raises ConfigError."""
+    """Starts simulated upstreams in this process, with throw-away credentials, until the stack ends; returns the
+    variables that lead there. Raises ConfigError."""
     from proxy.sandbox import Sandbox, ScriptError
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{APP}-sandbox-")))

@@ -1,4 +1,4 @@
-"""`serve`: the proxy, until a signal."""
+"""`serve`: runs the proxy, until a signal."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from proxy.observe.monitor.state import MonitorState
     from proxy.server.listener import Listener
 
-#: What the runner may take beyond the time that answers have to finish.
+#: Seconds that the runner may take after the time for answers to finish.
 CUT_S = 1.0
 LOG_FLUSH_S = 2.0
-#: Objects that are new when the garbage collector looks at those; of Python's own 700 a request makes some.
+#: New objects before a garbage collection; with Python's own 700 a single request would cause some.
 GARBAGE = 10_000
 CAPTURE_FLUSH_S = 2.0
-#: How long whoever has our port may take to say that it is a proxy.
+#: Seconds for the owner of our port to identify itself as a proxy.
 TAKEN_S = 1.0
 
 
@@ -57,7 +57,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
         "--sandbox-script", type=Path, metavar="FILE", help="faults for the simulated upstreams to play"
     )
     parser.add_argument("--no-monitor", action="store_true", help="plain output even on a terminal")
-    # of the launcher: the file of those whom this proxy is for
+    # for the launcher: the file with the users of this proxy
     parser.add_argument("--until-unused", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--unused-after", type=float, metavar="S", help=argparse.SUPPRESS)
     parser.add_argument("--allow-remote-unauthenticated", action="store_true", help="allow an open listener")
@@ -65,7 +65,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Unused:
-    """When a proxy that was started for others ends: the file of those, and for how long there is none, in seconds."""
+    """When a proxy that was started for others ends: their file, and the seconds that it may have none."""
 
     users: Path
     after: float
@@ -73,7 +73,7 @@ class _Unused:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What is decided before anything listens. `screen`: where the log shows warnings while the monitor is on the
+    """What is decided before the listener opens. `screen`: shows the log's warnings while the monitor is on the
     terminal, None when it will not be."""
 
     context: Context
@@ -101,7 +101,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         file = ConfigFile(context)
         _override(file, arguments)
         check_exposure(file.config, file.root)
-        # The simulated upstreams are inside this process: no proxy elsewhere could reach them.
+        # The simulated upstreams are inside this process: no outgoing proxy could reach them.
         proxies = OutboundProxies() if sandbox else proxies_of(context.environment)
         screen = None if arguments.no_monitor or obstacle(context.environment) else LogNotices(sys.stderr)
         log = _open_log(file.config, context.environment, screen)
@@ -143,7 +143,7 @@ def _open_log(config: Config, environment: Mapping[str, str], screen: LogNotices
 
 
 def _terminal(config: Config) -> TextIO | None:
-    """Where somebody may read along; nowhere when all of the log is to be seen."""
+    """A terminal for the user; None when the whole log is shown."""
     if config.log_stderr:
         return None
     return next((stream for stream in (sys.stderr, sys.stdout) if stream is not None and stream.isatty()), None)
@@ -166,7 +166,7 @@ def _open_captures(config: Config, environment: Mapping[str, str], log: FileLog)
 
 
 async def _serve(start: _Start) -> int:
-    """Listens until the signal; the exit status."""
+    """Listens until the signal; returns the exit status."""
     from proxy.observe.request_lines import RequestLines
     from proxy.server.app import create_app
     from proxy.server.listener import Listener
@@ -184,7 +184,7 @@ async def _serve(start: _Start) -> int:
         proxies=start.proxies,
         entries=start.context.providers,
         packed_bodies=True,
-        state_dir=None if start.sandbox else start.state_root,  # simulated accounts are nobody's
+        state_dir=None if start.sandbox else start.state_root,  # simulated accounts have no owner
         caller_keys=file.root / KEYS,
         command=start.context.program,
     )
@@ -198,7 +198,7 @@ async def _serve(start: _Start) -> int:
         _log_start(start, port)
         await asyncio.to_thread(log.flush)
     said = banner(file, start.context, start.proxies, port, sandbox=start.sandbox)
-    if log.failing and (terminal or start.screen):  # elsewhere its record was seen
+    if log.failing and (terminal or start.screen):  # elsewhere its record was visible
         warning = f"the log below {start.state_root} cannot be written: the proxy runs without a log file"
         app[STATE].monitor.notice("warn", warning)
         said += f"\n{warning}\n"
@@ -209,8 +209,8 @@ async def _serve(start: _Start) -> int:
 
 
 def _spare_collections() -> None:
-    """What lives as long as the process is walked by no collection, one of all took 40 ms; and there are fewer of them:
-    nearly all that a request leaves goes without."""
+    """Exempts objects that live as long as the process from collections, one of which took 40 ms. Makes collections
+    rarer, too: a request leaves almost nothing for them."""
     gc.freeze()
     gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
 
@@ -231,7 +231,7 @@ async def _until_stopped(start: _Start, app: web.Application, listener: Listener
 
 
 async def _end(app: web.Application, listener: Listener) -> None:
-    """Announces it, and goes on accepting for as long as a balancer in front may take to notice."""
+    """Announces the end, and goes on accepting for as long as a load balancer may take to notice."""
     from proxy.server.app import announce_end
     from proxy.server.request.state import STATE
 
@@ -241,7 +241,7 @@ async def _end(app: web.Application, listener: Listener) -> None:
 
 
 def _tell(monitor: MonitorState, start: _Start) -> None:
-    """What the banner warns of, which is out of sight while the monitor is on the terminal."""
+    """Shows the banner's warnings in the monitor, which hides the banner on the terminal."""
     for warning in start.file.warnings:
         monitor.notice("warn", warning)
     if start.captures is not None:
@@ -252,8 +252,8 @@ def _tell(monitor: MonitorState, start: _Start) -> None:
 
 @contextlib.asynccontextmanager
 async def _unused(start: _Start, listener: Listener) -> AsyncIterator[None]:
-    """While inside, a proxy that was started for somebody stops when nobody uses it. Its output is a file without a
-    bound, so that what happens is in the log alone."""
+    """Stops a proxy that was started for others when it has no users. Its output is an unbounded file, so it writes
+    only to the log."""
     if start.unused is None:
         yield
         return
@@ -269,7 +269,7 @@ async def _unused(start: _Start, listener: Listener) -> AsyncIterator[None]:
 
 
 async def _listen(listener: Listener, config: Config) -> int:
-    """The port. Raises ConfigError when it is taken."""
+    """Opens the listener; returns the port. Raises ConfigError when it is taken."""
     try:
         return await listener.start()
     except OSError as error:
@@ -279,7 +279,7 @@ async def _listen(listener: Listener, config: Config) -> int:
 
 
 async def _taken(config: Config) -> str:
-    """By whom the port is taken, and what to do."""
+    """Which program has the port, and what to do."""
     other = "take another port with --port, PROXY_PORT or `port` in config.json"
     host = local_host(config.bind_address)
     if await is_proxy(host, config.port, TAKEN_S):
@@ -304,8 +304,8 @@ def _log_start(start: _Start, port: int) -> None:
 
 
 class _LibraryRecords(logging.Handler):
-    """What aiohttp and asyncio report goes to our log, by its kind: their own form is a traceback on stderr, for every
-    piece of garbage that somebody sends to the port."""
+    """Writes reports of aiohttp and asyncio to our log, by kind: their own form is a traceback on stderr for every
+    malformed request to the port."""
 
     def __init__(self, log: FileLog) -> None:
         super().__init__(logging.WARNING)
@@ -313,14 +313,14 @@ class _LibraryRecords(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        garbage = type(error).__module__.startswith("aiohttp.")  # a request that is no HTTP
+        garbage = type(error).__module__.startswith("aiohttp.")  # a request that is not HTTP
         level = "error" if record.levelno >= logging.ERROR and not garbage else "warn"
         said = record.getMessage().partition("\n")[0]
         self._log.write(level, record.name, said, error=type(error).__name__ if error else None)
 
 
 def _stopped(app: web.Application, log: FileLog) -> int:
-    """The exit status tells whether answers were cut."""
+    """Logs the stop; the exit status shows whether answers were cut."""
     from proxy.server.request.state import STATE
 
     cut = app[STATE].running.cut

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 
 class Stop(asyncio.Event):
-    """`before_exit` is called when a second signal ends the process at once."""
+    """Is set by the first signal. `before_exit` is called when a second signal ends the process at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -17,7 +17,7 @@ class Stop(asyncio.Event):
 
 
 def stop_event() -> Stop:
-    """Set by the first SIGINT or SIGTERM; a second one ends the process at once."""
+    """Returns an event that the first SIGINT or SIGTERM sets; a second one ends the process at once."""
     stop, loop = Stop(), asyncio.get_running_loop()
 
     def received(number: signal.Signals) -> None:

@@ -1,4 +1,4 @@
-"""`usage`: what is left of an allowance, or of all."""
+"""`usage`: what is left of one allowance, or of all."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What became of a question.
+    """The outcome of a question.
 
     report  the answer
     error   why there is none
-    kept    what a running proxy has heard before, where there is no answer
+    kept    what a running proxy heard before, when there is no answer
     """
 
     owned: Owned
@@ -74,18 +74,18 @@ def _one(asked: _Asked, *, as_json: bool) -> int:
 
 
 async def _all(accounts: list[Owned], context: Context, *, as_json: bool) -> int:
-    """All accounts are asked at one time; 1 when none could tell."""
-    told = await asyncio.gather(*(_ask(owned, context, known=False) for owned in accounts))
+    """Asks all accounts at the same time; returns 1 when none answered."""
+    answers = await asyncio.gather(*(_ask(owned, context, known=False) for owned in accounts))
     if as_json:
-        say(json.dumps({asked.owned.key: _json(asked) for asked in told}))
+        say(json.dumps({asked.owned.key: _json(asked) for asked in answers}))
     else:
-        for asked in told:
+        for asked in answers:
             lines = [asked.why] if asked.report is None else _lines(asked.report)
             kept = [] if asked.kept is None else kept_lines(asked.kept, time.time())
             say("\n  ".join([f"{asked.owned.title}:", *lines, *kept]))
-        if all(asked.report is None and asked.error is None for asked in told):
+        if all(asked.report is None and asked.error is None for asked in answers):
             say("\n".join(cures(accounts, context.program)))
-    return 0 if any(asked.report is not None for asked in told) else 1
+    return 0 if any(asked.report is not None for asked in answers) else 1
 
 
 def _json(asked: _Asked) -> Any:
@@ -93,21 +93,21 @@ def _json(asked: _Asked) -> Any:
 
 
 async def _ask(owned: Owned, context: Context, *, known: bool = True) -> _Asked:
-    """Asks an account; `known` is false where one that is not signed in is no failure of the question."""
+    """Asks an account. `known` False: a missing sign-in is not a failure."""
     try:
         if not known and not (found := sign_in(owned)).usable:
             return _Asked(owned, why=found.why)
         return _Asked(owned, await owned.account.usage())
     except (ProxyError, OSError) as error:
         if isinstance(error, ProxyError):
-            error = error.replaced(message=owned.told(error.message))
+            error = error.replaced(message=owned.worded(error.message))
         why = error.message if isinstance(error, ProxyError) else str(error)
         kept = (await asyncio.to_thread(_kept, context.environment)).get(owned.key)
         return _Asked(owned, error=error, why=why, kept=kept)
 
 
 def _kept(environment: Mapping[str, str]) -> dict[str, Allowance]:
-    """Label, or p1/work -> what a proxy keeps of the account that it heard of last."""
+    """Label, or p1/work -> what a proxy keeps of the account that reported last."""
     from proxy.providers.accounts.allowance_store import FILE_NAME, read_kept
 
     try:
@@ -118,7 +118,7 @@ def _kept(environment: Mapping[str, str]) -> dict[str, Allowance]:
 
 
 def _lines(report: UsageReport) -> list[str]:
-    """Bars where somebody looks, plain lines for a program."""
+    """Bars for a terminal, plain lines for a program."""
     if not sys.stdout.isatty() or not report.known.windows:
         return report.lines()
     indent = "  "
@@ -126,7 +126,7 @@ def _lines(report: UsageReport) -> list[str]:
 
 
 def _terminal(indent: int) -> Terminal:
-    """What the standard output can show, but for some columns."""
+    """What the standard output can show, without `indent` columns."""
     colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     try:
         "█░".encode(sys.stdout.encoding or "ascii")
@@ -136,9 +136,9 @@ def _terminal(indent: int) -> Terminal:
     return Terminal(shutil.get_terminal_size().columns - indent, colours, blocks)
 
 
-#: Columns of a bar at most and at least, of the titles in front of it, of the words behind it that make it shorter.
+#: Columns: most and least of a bar, most of a title before it, most of the words after it before the bar gets shorter.
 MOST_BAR, LEAST_BAR, MOST_TITLE, MOST_TAIL = 30, 8, 24, 46
-#: Columns that a title may have however narrow the terminal is; of a wider one a third.
+#: Columns that a title may have on the narrowest terminal; on a wider one a third.
 NARROW_TITLE = 12
 #: Wide enough for `12.5%`.
 _SHARE = 5
@@ -149,10 +149,10 @@ _RED, _YELLOW, _GREEN, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[32m", "\x1b[0m"
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """What the terminal can show.
+    """The abilities of the terminal.
 
     columns  its width
-    colours  whether it takes colours, and wants them
+    colours  whether it supports and wants colours
     blocks   whether it can write block characters
     """
 
@@ -174,12 +174,12 @@ def bars(known: Allowance, terminal: Terminal, now: float) -> list[str]:
 
 
 def kept_title(known: Allowance, now: float) -> str:
-    """The heading of an allowance that was heard of some time ago."""
+    """The heading of an allowance that was reported some time ago."""
     return f"as of {age_text(now - (known.as_of or now))}:"
 
 
 def kept_lines(known: Allowance, now: float) -> list[str]:
-    """Lines for an allowance that was heard of some time ago; a window that began again since is unknown."""
+    """Lines for an allowance that was reported some time ago; a window that has begun again since is unknown."""
     return [
         kept_title(known, now),
         *(f"  {one.full_title}: {', '.join(_kept_row(one, now))}" for one in known.windows),
@@ -192,7 +192,7 @@ def _kept_row(window: AllowanceWindow, now: float) -> Iterator[str]:
 
 
 def _tails(window: AllowanceWindow, now: float) -> tuple[str, ...]:
-    """The words after the share, the longest first: where there is no room, the end counts more than amounts."""
+    """The words after the share, the longest first: without room, the end matters more than amounts."""
     if window.is_over(now):
         return ("began again since",)
     amounts = [] if "%" in window.words or not window.words else [window.words]
@@ -208,7 +208,7 @@ def _fitting(forms: tuple[str, ...], room: int) -> str:
 def _row(
     window: AllowanceWindow, forms: tuple[str, ...], widths: tuple[int, int], terminal: Terminal, now: float
 ) -> str:
-    """`widths`: of the title, and of the bar, 0 for none."""
+    """A line of one window. `widths`: of the title, and of the bar, 0 for none."""
     width, size = widths
     title = _fit(window.full_title, width).ljust(width) + _GAP
     if window.used is None or window.is_over(now):

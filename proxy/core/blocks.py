@@ -1,8 +1,8 @@
 """The content blocks of the Messages format, in one table.
 
-A new type of block is one row of `BLOCKS`, and a row of `DELTAS` for each type of delta that only it has. From them
-derive what a block looks like when it starts, how its deltas are folded into a whole reply (`messages.Fold`), how they
-are written (`sse`), which empty delta keeps a silent connection alive, and on which routes an answer shows the block.
+A new type of block is one row of `BLOCKS`, and a row of `DELTAS` for each type of delta that only it has. The rows
+decide how a block starts, how its deltas are folded into a whole reply (`messages.Fold`), how they are written (`sse`),
+which empty delta keeps a silent connection alive, and on which routes an answer shows the block.
 """
 
 from __future__ import annotations
@@ -17,19 +17,23 @@ from typing import Any
 class How(Enum):
     """How deltas fill a member of their block."""
 
-    APPEND = "append"  # pieces of a text, behind what the member held at the start
+    APPEND = "append"  # pieces of a text, after what the member held at the start
     REPLACE = "replace"  # the value of the last delta
     COLLECT = "collect"  # entries of a list
     PARSE = "parse"  # pieces of JSON text; their object replaces the member when the block stops
 
 
-#: What a member is before the first delta, where the start of the block must have it.
+#: The value of a member before the first delta, where the start of the block must have it.
 _EMPTY: Mapping[How, type] = {How.APPEND: str, How.REPLACE: str, How.PARSE: dict}
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaType:
-    """A type of delta: `carries` is its member with the value, `fills` the member of the block that gets it."""
+    """A type of delta.
+
+    carries  its member with the value
+    fills    the member of the block that gets the value
+    """
 
     name: str
     carries: str
@@ -59,7 +63,7 @@ DELTAS: Mapping[str, DeltaType] = {
     delta.name: delta for delta in (TEXT_DELTA, THINKING_DELTA, SIGNATURE_DELTA, INPUT_DELTA, CITATIONS_DELTA)
 }
 
-#: The wires of upstreams, and the routes of clients.
+#: The wires of upstreams; the routes of clients.
 WIRES = ROUTES = frozenset({"messages", "chat", "responses"})
 _NONE: frozenset[str] = frozenset()
 _MESSAGES = frozenset({"messages"})
@@ -69,11 +73,11 @@ _MESSAGES = frozenset({"messages"})
 class BlockType:
     """A type of block.
 
-    deltas    types of its deltas, the one with its main content first; none when the block is whole from its start
-    content   members of which one must hold something for the block to belong into a reply; () when it always does
-    requests  wires whose requests can carry it; on the others it is left out, or a note stands for it
-    answers   routes whose answers show it; () for blocks that only requests have
-    marks     members that its start always has
+    deltas    types of its deltas, the one with its main content first; () if the block is whole from its start
+    content   members of which one must be non-empty for the block to belong in a reply; () if it always does
+    requests  wires whose requests can carry it; on the others it is left out or replaced by a note
+    answers   routes whose answers show it; empty for blocks that only requests have
+    marks     members that its start always has, with the value true
     """
 
     name: str
@@ -89,7 +93,7 @@ class BlockType:
         return frozenset(delta.name for delta in self.deltas)
 
     def start(self, **members: Any) -> dict[str, Any]:
-        """The block as `content_block_start` carries it: these members, and empty those that deltas fill.
+        """The block as `content_block_start` carries it: with these members, and empty ones for deltas to fill.
 
         >>> TOOL_USE.start(id="call_1", name="Bash")
         {'type': 'tool_use', 'id': 'call_1', 'name': 'Bash', 'input': {}}
@@ -100,10 +104,10 @@ class BlockType:
 
 TEXT = BlockType("text", (TEXT_DELTA, CITATIONS_DELTA), ("text", "citations"), answers=ROUTES)
 REFUSAL_MARK = "refusal"
-#: A text in which the model refuses, for readers whose API tells it from other texts. Those of the Messages API see an
-#: ordinary text, and the stop reason.
+#: A text in which the model refuses, for readers whose API marks it. Those of the Messages API see an ordinary text and
+#: the stop reason.
 REFUSAL = replace(TEXT, marks=(REFUSAL_MARK,))
-#: Other wires carry their own reasoning in the signature, or its text.
+#: Other wires send back their own reasoning from the signature, or the text.
 THINKING = BlockType("thinking", (THINKING_DELTA, SIGNATURE_DELTA), ("thinking", "signature"), answers=ROUTES)
 REDACTED_THINKING = BlockType("redacted_thinking", requests=_MESSAGES, answers=_MESSAGES)
 #: The client runs the call when the block stops.
@@ -118,7 +122,7 @@ SERVER_TOOL_USE = BlockType(
 SERVER_TOOL_RESULT = BlockType(
     "web_search_tool_result", requests=frozenset({"messages", "responses"}), answers=_MESSAGES
 )
-#: That of a search of X, which one service has beside that of the web.
+#: The result of a search of X, which one service has beside the web search.
 X_SEARCH_RESULT = BlockType("x_search_tool_result", requests=SERVER_TOOL_RESULT.requests, answers=_MESSAGES)
 
 BLOCKS: Mapping[str, BlockType] = {
@@ -139,14 +143,14 @@ BLOCKS: Mapping[str, BlockType] = {
     )
 }
 
-#: type of an open block -> an empty delta that changes nothing, and that every client counts as activity
+#: type of an open block -> an empty delta that changes nothing but counts as activity for every client.
 KEEPALIVES: Mapping[str, dict[str, Any]] = {
     block.name: block.deltas[0].of("") for block in BLOCKS.values() if block.deltas
 }
 
 
 def answer_block(name: str) -> BlockType | None:
-    """The row of a block in an answer; None for a type that is unknown, or that only requests have.
+    """The row of a block in an answer; None for a type that is unknown or occurs only in requests.
 
     >>> answer_block("web_fetch_tool_result") is SERVER_TOOL_RESULT, answer_block("image"), answer_block("future")
     (True, None, None)
@@ -156,7 +160,7 @@ def answer_block(name: str) -> BlockType | None:
 
 
 def has_content(block: Mapping[str, Any]) -> bool:
-    """Whether a whole block belongs into a reply.
+    """Whether a whole block belongs in a reply.
 
     >>> has_content({"type": "text", "text": ""}), has_content({"type": "redacted_thinking", "data": ""})
     (False, True)

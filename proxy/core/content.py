@@ -1,4 +1,4 @@
-"""Reading Messages content: text, images, documents. Tolerant: clients send what they like."""
+"""Reads Messages content: text, images, documents. Tolerant, since clients send anything."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from proxy.core.media.content_types import LONGEST, image_type
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import short_name
 
-#: Claude Code puts this line into its first system block. Its version suffix changes between the requests of one
-#: session, so passing it on would spoil every prompt cache.
+#: Beginning of a line in Claude Code's first system block. Its version suffix changes between requests of one session,
+#: so passing it on would spoil every prompt cache.
 BILLING_PREFIX = "x-anthropic-billing-header:"
 
-#: What vision models of all our upstreams take.
+#: Types that the vision models of all our upstreams accept.
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-#: Other names of them.
+#: other name -> the type in IMAGE_TYPES
 _SAME_TYPES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
 
 _BASE64_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-#: What one call looks through: a millisecond.
+#: Bytes that one call checks: a millisecond.
 _BASE64_PIECE = 1024 * 1024
 _WHITESPACE = b" \t\r\n\f\v"
 
@@ -34,13 +34,13 @@ def blocks_of(content: Any) -> list[Any]:
 
 
 def messages_of(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The messages of a Messages request, whatever else stands there."""
+    """The messages of a Messages request, without members that are no objects."""
     messages = request.get("messages")
     return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
 
 
 def texts_of(content: Any) -> Iterator[str]:
-    """The texts of a string or of the text blocks of a list, and changes of the tools in words."""
+    """Yields the texts of a string or of the text blocks of a list, and changes of the tools in words."""
     for block in blocks_of(content):
         kind = block.get("type") if isinstance(block, dict) else None
         if kind == "text" and isinstance(block.get("text"), str):
@@ -49,19 +49,19 @@ def texts_of(content: Any) -> Iterator[str]:
             yield change_text(block)
 
 
-#: Blocks of system messages by which clients tell of tools that come or go in the middle of a conversation.
+#: Blocks of system messages in which clients add or remove tools during a conversation.
 TOOL_CHANGES = ("tool_addition", "tool_removal")
 
 
 def change_text(block: Mapping[str, Any]) -> str:
-    """Such a block as the model reads it."""
+    """A block of TOOL_CHANGES as the model reads it."""
     return dump_json({name: value for name, value in block.items() if name != "cache_control"})
 
 
 def system_text(system: Any, gap: str = "\n\n") -> str:
-    """The system prompt as one text, without the billing line; "" when there is none.
+    """The system prompt as one text, without blocks that begin with the billing line; "" if there is no prompt.
 
-    Blocks are joined by `gap`. A plain string is taken as it is.
+    Blocks are joined by `gap`. A plain string is returned unchanged.
     """
     if isinstance(system, str):
         return system
@@ -72,15 +72,15 @@ def system_text(system: Any, gap: str = "\n\n") -> str:
 
 
 def without_billing(text: str) -> str:
-    """A system prompt in one string may begin with the billing line too."""
+    """A system prompt in one string, without the billing line that it may begin with."""
     return text.partition("\n")[2].lstrip("\n") if text.startswith(BILLING_PREFIX) else text
 
 
 def clean_base64(data: Any) -> str | None:
-    """Standard padded base64 without blanks, or None when `data` is not base64.
+    """Standard padded base64 without blanks, or None if `data` is not base64.
 
-    Checked by deleting the alphabet instead of decoding: a conversation resends all its screenshots every turn, and
-    this takes a millisecond for a megabyte.
+    Checks by deleting the alphabet instead of decoding, at a millisecond a megabyte: a conversation resends all its
+    screenshots every turn.
 
     >>> clean_base64("aG k"), clean_base64("a"), clean_base64("a*k=")
     ('aGk=', None, None)
@@ -99,13 +99,13 @@ def clean_base64(data: Any) -> str | None:
 
 
 def _has_strays(raw: bytes) -> bool:
-    """Looked for in pieces, since nobody else gets a turn during one call."""
+    """Whether there are bytes outside the alphabet. Checked in pieces, since one call blocks all other threads."""
     pieces = (raw[start : start + _BASE64_PIECE] for start in range(0, len(raw), _BASE64_PIECE))
     return any(piece.translate(None, _BASE64_ALPHABET + b"=") for piece in pieces)
 
 
 def media_type_of(value: str) -> str:
-    """A media type by its one name.
+    """The standard name of a media type, without parameters.
 
     >>> media_type_of("IMAGE/PNG"), media_type_of("image/jpg; charset=binary")
     ('image/png', 'image/jpeg')
@@ -115,9 +115,9 @@ def media_type_of(value: str) -> str:
 
 
 def image_data_url(source: Any, *, default_type: str | None = None) -> str | None:
-    """A base64 image source as a data URL, or None when it is not a valid one.
+    """A base64 image source as a data URL, or None if it is invalid.
 
-    `source`: `{"type": "base64", "media_type": "image/png", "data": "iVBOR…"}`.
+    source  {"type": "base64", "media_type": "image/png", "data": "iVBOR…"}
     """
     if not isinstance(source, Mapping) or source.get("type", "base64") != "base64":
         return None
@@ -128,7 +128,7 @@ def image_data_url(source: Any, *, default_type: str | None = None) -> str | Non
 
 
 def image_url(source: Any, *, default_type: str | None = None) -> str | None:
-    """The same, or the address of an image on the web; None for what no upstream could fetch."""
+    """An image source as a data URL or a web address; None if it is invalid or not http(s)."""
     if not isinstance(source, Mapping) or source.get("type") != "url":
         return image_data_url(source, default_type=default_type)
     url = source.get("url")
@@ -141,43 +141,47 @@ def image_url(source: Any, *, default_type: str | None = None) -> str | None:
     return url if scheme.lower() in ("http", "https") and rest.startswith("//") else None
 
 
-#: So many characters of base64 have the signature of a picture, with blanks among them.
+#: Characters of base64, blanks included, that hold the signature of a picture.
 _SIGNATURE = 4 * LONGEST
 NO_PICTURE = "[image omitted: its data are no PNG, JPEG, GIF or WebP picture]"
 
 
 @dataclass(slots=True)
 class PictureCheck:
-    """How many pictures of a request were another one than they said (`corrected`), or none (`left_out`)."""
+    """Checks the types of a request's pictures.
+
+    corrected  number of pictures with another type than they named
+    left_out   number of those that are no picture
+    """
 
     corrected: int = 0
     left_out: int = 0
 
     def in_messages(self, messages: list[Any]) -> list[Any]:
-        """The messages with the types that the first bytes of their pictures say, and words in place of what is none:
-        a service refuses such a picture, and every later turn with it. The list itself where all are right."""
-        told = list(messages)
+        """The messages with pictures' types corrected by their first bytes, and a text in place of what is no picture:
+        a service would refuse it, and every later turn with it. The list itself if all are right."""
+        checked = list(messages)
         for place, message in enumerate(messages):
             content = message.get("content")
             if type(content) is list and (blocks := self._in_blocks(content)) is not content:
-                told[place] = {**message, "content": blocks}
-        return told if self.corrected or self.left_out else messages
+                checked[place] = {**message, "content": blocks}
+        return checked if self.corrected or self.left_out else messages
 
     def _in_blocks(self, blocks: list[Any]) -> list[Any]:
         found: dict[int, Any] = {}
         for place, block in enumerate(blocks):
             kind = block.get("type") if type(block) is dict else None
             if kind == "image":
-                told = self._picture(block)
+                checked = self._picture(block)
             elif kind in ("tool_result", "search_result"):
-                told = self._inside(block)
+                checked = self._inside(block)
             elif kind == "document" and isinstance(block.get("source"), dict):
                 source = self._inside(block["source"])
-                told = block if source is block["source"] else {**block, "source": source}
+                checked = block if source is block["source"] else {**block, "source": source}
             else:
                 continue
-            if told is not block:
-                found[place] = told
+            if checked is not block:
+                found[place] = checked
         return [found.get(place, block) for place, block in enumerate(blocks)] if found else blocks
 
     def _inside(self, holder: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +190,7 @@ class PictureCheck:
         return holder if blocks is content else {**holder, "content": blocks}
 
     def _picture(self, block: dict[str, Any]) -> dict[str, Any]:
-        """What others than these types are, each upstream knows for itself."""
+        """The block, corrected or replaced. Types outside IMAGE_TYPES are left for each upstream to judge."""
         source = _in_base64(block.get("source"))
         if source is None:
             return block
@@ -202,7 +206,7 @@ class PictureCheck:
 
 
 def _in_base64(source: Any) -> dict[str, Any] | None:
-    """A source that has the data of a picture, those in its address as well."""
+    """The source as one of type base64, also if its data are in a `data:` URL; None for any other."""
     if not isinstance(source, dict):
         return None
     if source.get("type", "base64") == "base64":
@@ -216,16 +220,16 @@ def _in_base64(source: Any) -> dict[str, Any] | None:
 
 
 def picture_type(data: str) -> str | None:
-    """The type of a picture in base64 by its first bytes: only these are decoded."""
+    """The type of a picture in base64, by its first bytes: only these are decoded."""
     try:
         return image_type(binascii.a2b_base64("".join(data[:_SIGNATURE].split())[: (LONGEST + 2) // 3 * 4]))
-    except ValueError:  # characters that are none of ASCII, or no base64
+    except ValueError:  # not ASCII, or not base64
         return None
 
 
 def document_blocks(block: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The texts and images that a `document` or `search_result` block consists of, title and context first; [] when
-    nothing of it can be read. Neighbouring texts are one."""
+    """The texts and images of a `document` or `search_result` block, title and context first; [] if none can be read.
+    Neighbouring texts are joined."""
     source = block.get("source")
     head = [value for key in ("title", "context") if isinstance(value := block.get(key), str) and value]
     if block.get("type") == "search_result":
@@ -253,14 +257,14 @@ def _one_text(texts: list[str]) -> list[dict[str, Any]]:
 
 
 def reference_text(block: Mapping[str, Any]) -> str:
-    """A `tool_reference` block in words: clients load tools with it, under the names that they are offered by."""
+    """A `tool_reference` block, with which clients load tools, in words; the tool's name is that of the upstream."""
     name = block.get("tool_name")
     return f"[tool reference: {short_name(name)}]" if isinstance(name, str) and name else omitted(block)
 
 
 def without_links(block: dict[str, Any]) -> dict[str, Any]:
-    """A text without citations of a hosted search: what they cite is left out, and those that the proxy made lack what
-    the official service puts in."""
+    """A text block without citations of a hosted search: what they cite is left out, and those made by the proxy lack
+    members of the official service."""
     links = block.get("citations")
     cited = links if isinstance(links, list) else []
     if not any(isinstance(link, dict) and link.get("type") == "web_search_result_location" for link in cited):
@@ -277,7 +281,7 @@ def pdf_data(block: Mapping[str, Any]) -> str | None:
 
 
 def omitted(block: Any) -> str:
-    """The words that stand where a block could not be passed on, so that the model knows something is missing."""
+    """A note in place of a block that could not be passed on, so that the model knows something is missing."""
     kind = block.get("type") if isinstance(block, Mapping) else None
     if kind == "document" and isinstance(block.get("source"), Mapping) and block["source"].get("media_type"):
         return f"[document omitted: {block['source']['media_type']}]"

@@ -1,6 +1,6 @@
 """The effort that a Messages request asks for, and the requests whose effort is capped.
 
-No word is refused: a client chooses from a menu of its own.
+No word is refused: each client has its own menu.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from proxy.core.content import system_text, texts_of
 from proxy.core.identity import session_in_metadata
 from proxy.core.routing import family_of, is_auto_review
 
-#: from little to much
+#: From little to much.
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
-#: Words beside those, without case, blanks and hyphens -> the nearest of EFFORTS. Any other asks for nothing.
+#: word, in lower case and without blanks and hyphens -> the nearest of EFFORTS. Any other word asks for nothing.
 _NEAREST: Mapping[str, str] = {
     **{effort: effort for effort in EFFORTS},
     **dict.fromkeys(("none", "off", "minimal", "minimum", "min", "lowest"), "low"),
@@ -24,25 +24,25 @@ _NEAREST: Mapping[str, str] = {
     **dict.fromkeys(("extrahigh", "veryhigh"), "xhigh"),
     **dict.fromkeys(("ultra", "ultrahigh", "ultrathink", "maximum", "highest"), "max"),
 }
-#: (most thinking tokens, effort), from little to much; above the last it is `_AMPLE`.
+#: (most thinking tokens, effort), from little to much; above the last the effort is `_AMPLE`.
 _BUDGETS = ((4096, "low"), (16_384, "medium"))
 _AMPLE = "high"
-#: The effort of thinking that is switched on without a budget, or adapts itself.
+#: The effort of thinking that is on without a budget, or adaptive.
 _UNBOUND = "medium"
 #: Part of the names of Claude Code's small model.
 _QUICK = "haiku"
-#: All efforts, with the word for no reasoning, which a cap may be.
+#: All efforts and the word for no reasoning, which a cap may be.
 RANKS = ("none", *EFFORTS)
 _BETWEEN = re.compile(r"[\s_-]+")
-#: What is looked at of a word, and what a log has of it.
+#: Characters of a word that are read and logged.
 MAX_WORD = 40
 
 
 def effort_asked(request: Mapping[str, Any], *, none: bool = False, budget: bool = False) -> str | None:
-    """The effort that a request asks for, the nearest of EFFORTS; None when it asks for none that is known.
+    """The effort that a request asks for, as the nearest of EFFORTS; None if it asks for no known one.
 
     none    whether the upstream knows the word `none` too
-    budget  whether a budget for thinking asks for effort as well: for an upstream that shows no reasoning unasked
+    budget  whether a thinking budget asks for effort as well: for an upstream that shows no reasoning unasked
     >>> effort_asked({"output_config": {"effort": "ultra"}}), effort_asked({"output_config": {"effort": "purple"}})
     ('max', None)
     """
@@ -54,13 +54,13 @@ def effort_asked(request: Mapping[str, Any], *, none: bool = False, budget: bool
 
 
 def unknown_effort(request: Mapping[str, Any]) -> str | None:
-    """The word that a request asks by, or its beginning, when it is none of EFFORTS."""
+    """The request's word for its effort, cut to MAX_WORD, if it is not one of EFFORTS; else None."""
     word = _word(request)
     return None if word is None or word in EFFORTS else word[:MAX_WORD]
 
 
 def _word(request: Mapping[str, Any]) -> str | None:
-    """The newest word: a system message among the others sets the effort from its turn on."""
+    """The newest word for the effort: a system message within the conversation sets it from its turn on."""
     for message in reversed(request.get("messages") or ()):
         word = _word_of(message) if message.get("role") == "system" else None
         if word is not None:
@@ -89,8 +89,8 @@ def _thinks(thinking: Any) -> TypeGuard[Mapping[str, Any]]:
 
 
 def _is_small(request: Mapping[str, Any]) -> bool:
-    """Whether this is small and quick work of Claude Code: it gives a budget to every request to that model, whoever
-    asks for it, and the classifier has an effort of its own."""
+    """Whether this is small and quick work of Claude Code. Its budget means nothing: every request to that model has
+    one. The classifier has an effort of its own."""
     quick = _QUICK in str(request.get("model")).lower() and session_in_metadata(request.get("metadata")) is not None
     return quick or is_auto_review(request)
 
@@ -101,7 +101,7 @@ def _is_small(request: Mapping[str, Any]) -> bool:
 def is_side(model: str, small: str, main: str, *, agent: bool) -> bool:
     """Whether a request is work beside the conversation: a sub-agent's, or for the model of small and quick work.
 
-    small, main  those of its provider; where they are one, only the name of the family tells
+    small, main  the provider's models; if they are equal, only the family in the name decides
     >>> is_side("claude-haiku-4-5", "s", "m", agent=False), is_side("m", "m", "m", agent=False)
     (True, False)
     """
@@ -109,8 +109,8 @@ def is_side(model: str, small: str, main: str, *, agent: bool) -> bool:
 
 
 def capped_request(request: Mapping[str, Any], cap: str) -> Mapping[str, Any]:
-    """A Messages request that asks for no more effort than a cap, in words or by a budget for thinking. What asks for
-    none, or for less, stays as it is; the same object when all of it does.
+    """The Messages request with its effort, in words or by a thinking budget, lowered to the cap. What asks for no more
+    is kept; returns `request` itself if nothing changes.
 
     >>> capped_request({"output_config": {"effort": "high"}}, "low")
     {'output_config': {'effort': 'low'}}
@@ -129,7 +129,8 @@ def capped_request(request: Mapping[str, Any], cap: str) -> Mapping[str, Any]:
 
 
 def capped_openai_body(body: Mapping[str, Any], cap: str) -> Mapping[str, Any]:
-    """The same of a body of the OpenAI-style routes: `reasoning_effort`, or `effort` of `reasoning`."""
+    """The body of an OpenAI-style route with `reasoning_effort` or `reasoning.effort` lowered to the cap. Returns
+    `body` itself if nothing changes."""
     changes: dict[str, Any] = {}
     if (lower := _lower_word(body.get("reasoning_effort"), cap)) is not None:
         changes["reasoning_effort"] = lower
@@ -145,7 +146,7 @@ def _lower(holder: Mapping[str, Any], cap: str) -> dict[str, Any]:
 
 
 def _lower_word(word: Any, cap: str) -> str | None:
-    """The cap, where a word asks for more."""
+    """The cap if the word asks for more, else None."""
     if not isinstance(word, str):
         return None
     asked = effort_asked({"output_config": {"effort": word}}, none=True)
@@ -153,7 +154,7 @@ def _lower_word(word: Any, cap: str) -> str | None:
 
 
 def _capped_thinking(thinking: Any, cap: str, *, worded: bool) -> dict[str, Any] | None:
-    """The member with the largest budget that asks for no more than the cap, where it asks for more.
+    """The `thinking` member with the largest budget within the cap, None if it is within already.
 
     worded  whether a word asks for the effort, which adaptive thinking follows
     """
@@ -169,18 +170,18 @@ def _capped_thinking(thinking: Any, cap: str, *, worded: bool) -> dict[str, Any]
 
 
 def _exceeds(tokens: Any, most: int) -> bool:
-    """Without a number it may be any."""
+    """Whether a budget is over `most`. A missing one, or one that is no number, may be."""
     return not isinstance(tokens, int) or isinstance(tokens, bool) or tokens > most
 
 
 # -- requests for a summary of the conversation, as Claude Code words them
 
 SYSTEM_MARKER = "You are a helpful AI assistant tasked with summarizing conversations"
-#: Both must stand in the newest message; either alone occurs in ordinary conversations about this client.
+#: The newest message must hold both; either alone occurs in ordinary conversations about this client.
 TEXT_ONLY_MARKER = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
 TASK_MARKER = "Your task is to create a detailed summary of"
 
-#: Characters of each end of a text in which they are looked for; of one of 60 MB that takes 70 ms.
+#: Characters at each end of a text that are searched for them. A search of all of 60 MB would take 70 ms.
 WITHIN = 64 * 1024
 
 
@@ -188,7 +189,7 @@ def is_compaction(request: Mapping[str, Any]) -> bool:
     """Whether the request asks for a summary that replaces the conversation."""
     if SYSTEM_MARKER in system_text(request.get("system")):
         return True
-    # behind it the client may tell of the system, or of another effort
+    # the client may append a system message, or one that sets the effort
     for message in reversed(request.get("messages") or ()):
         if message["role"] != "system":
             return message["role"] == "user" and any(map(_asks_for_summary, texts_of(message["content"])))
@@ -196,22 +197,22 @@ def is_compaction(request: Mapping[str, Any]) -> bool:
 
 
 def _asks_for_summary(text: str) -> bool:
-    """The client's words are some kilobytes, before or behind what a user wrote: of a long text both ends are read."""
+    """The client's words are some kilobytes before or after what a user wrote, so a long text is read at both ends."""
     if len(text) > 2 * WITHIN:
         text = text[:WITHIN] + text[-WITHIN:]
     return TEXT_ONLY_MARKER in text and TASK_MARKER in text
 
 
 def is_instruction(text: str) -> bool:
-    """Whether a text of a compaction request is the one that asks for the summary; beside the system prompt made for
-    it the task stands alone."""
+    """Whether a text of a compaction request is the one that asks for the summary. With the system prompt made for it,
+    the text has only the task."""
     return _asks_for_summary(text) or text.lstrip().startswith(TASK_MARKER)
 
 
 def capped_effort(effort: str | None, cap: str) -> str | None:
-    """The effort of a compaction request under a cap: lowered, never raised; without one of its own it takes the cap.
+    """The effort of a compaction request under a cap: lowered, never raised; the cap if the request names none.
 
-    `cap`: an effort, "off" for none.
+    cap  an effort, "off" for no cap
 
     >>> capped_effort("xhigh", "low"), capped_effort("low", "high"), capped_effort(None, "low")
     ('low', 'low', 'low')

@@ -1,7 +1,7 @@
-"""Who is asking: the session and agent that a request belongs to.
+"""The session and agent that a request belongs to.
 
-Claude Code sends its session on every request and an agent id on those of its subagents. They run at the same time on
-one session, so state that outlives a request is keyed by both.
+Claude Code sends its session on every request, and an agent id on those of its subagents. Agents of one session run at
+the same time, so state that outlives a request is keyed by both.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: neutral name -> names accepted, in order of preference
+#: Accepted names of each header, the neutral one first.
 SESSION_HEADERS = ("x-agent-session-id", "x-claude-code-session-id")
 AGENT_HEADERS = ("x-agent-id", "x-claude-code-agent-id")
 PARENT_HEADERS = ("x-agent-parent-id", "x-claude-code-parent-agent-id")
 
-#: A longer id is not one of a known client; it would only fill tables.
+#: No known client sends a longer id; it would only fill tables.
 MAX_ID_BYTES = 512
 
 
@@ -29,7 +29,7 @@ class Owner:
 
 
 def _single(values: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[str | None, bool]:
-    """The trimmed value of the one header of this family that is present, and whether it is acceptable."""
+    """The trimmed value of the one header present under these names, None if there is none; and whether it is valid."""
     found: list[str] = []
     for name in names:
         if name in values:
@@ -44,10 +44,11 @@ def _single(values: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[
 
 
 def owner_of(headers: Mapping[str, Sequence[str]]) -> Owner | None:
-    """The owner named by the identity headers, or None: then nothing is kept for the request.
+    """The owner named by the identity headers; None if nothing may be kept for the request.
 
-    `headers`: lower-case name -> all values of that header. One unacceptable header spoils the whole identity: an
-    agent with a broken id must not be taken for the main conversation.
+    One invalid header spoils the whole identity: an agent with a broken id must not be taken for the main conversation.
+
+    headers  lower-case name -> all values of that header
 
     >>> owner_of({"x-claude-code-session-id": [" s "], "x-claude-code-agent-id": ["a"]})
     Owner(session='s', agent='a')
@@ -65,7 +66,7 @@ def owner_of(headers: Mapping[str, Sequence[str]]) -> Owner | None:
 
 
 def agents_of(headers: Mapping[str, Sequence[str]]) -> tuple[str | None, str | None]:
-    """The sub-agent that asks, and the agent that began it, for display: (None, None) for the main conversation.
+    """The sub-agent of a request and its parent agent, for display; (None, None) for the main conversation.
 
     >>> agents_of({"x-claude-code-agent-id": ["b"], "x-claude-code-parent-agent-id": ["a"]})
     ('b', 'a')
@@ -87,12 +88,12 @@ def session_of(headers: Mapping[str, Sequence[str]]) -> str | None:
 
 
 def fits_header(value: str) -> bool:
-    """Whether a session id can stand in a header: it may also come from the body, where anything can stand."""
+    """Whether a session id can be sent in a header. One from the body may hold anything."""
     return value.isascii() and value.isprintable()
 
 
 def session_in_metadata(metadata: Any) -> str | None:
-    """The session that Claude Code repeats in the body: as JSON text, in older versions as `user_…_session_<id>`."""
+    """The session that Claude Code repeats in the body: in JSON text, in older versions as `user_…_session_<id>`."""
     user_id = metadata.get("user_id") if isinstance(metadata, Mapping) else None
     if not isinstance(user_id, str) or len(user_id) > 4 * MAX_ID_BYTES:
         return None

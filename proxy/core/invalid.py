@@ -1,4 +1,4 @@
-"""How the core says that a request cannot be served."""
+"""Errors of the core for requests that cannot be served, and the form in which errors repeat a caller's text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from proxy.core.secret import blanked_beginning
 
-#: What of a caller's own text (names of members and tools, ids, values) an error repeats, in characters. A name may
-#: have a megabyte.
+#: Characters of a caller's own text (names of members and tools, ids, values) that an error repeats. A name may have a
+#: megabyte.
 MAX_SHOWN = 200
 
 _REPR = reprlib.Repr()
@@ -19,7 +19,7 @@ _REPR.maxlevel = 3
 
 
 def cut(text: str, most: int = MAX_SHOWN) -> str:
-    """The text as an error repeats it.
+    """The text as an error repeats it: at most `most` characters.
 
     >>> cut("temperature"), len(cut("x" * 1000)), cut("temperature", 5)
     ('temperature', 200, 'temp…')
@@ -28,7 +28,7 @@ def cut(text: str, most: int = MAX_SHOWN) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as an error repeats it; of a large one never more than its beginning is looked at.
+    """A value as an error repeats it. Only the beginning of a large one is read.
 
     >>> shown("custom"), shown(["a", 1]), shown(True)
     ("'custom'", "['a', 1]", 'true')
@@ -37,7 +37,7 @@ def shown(value: Any) -> str:
 
 
 def visible(text: str) -> str:
-    """The text as a terminal can show it: what moves the cursor, or what no encoding has, is written as in JSON.
+    """The text as a terminal can show it: what moves the cursor or cannot be encoded is escaped as in JSON.
 
     >>> visible("a\\x1b[31m"), visible("\\ud800"), visible("é")
     ('a\\\\u001b[31m', '\\\\ud800', 'é')
@@ -46,7 +46,7 @@ def visible(text: str) -> str:
 
 
 class InvalidRequest(ValueError):
-    """The request is wrong. The edge turns it into a 400 in the caller's own format.
+    """The request is wrong. The server answers 400 in the caller's own format.
 
     param    the offending member, as OpenAI names it: `messages[0].content`
     code     a machine-readable word of the OpenAI family, e.g. unsupported_parameter
@@ -69,4 +69,4 @@ class InvalidRequest(ValueError):
 
 
 class TooLarge(InvalidRequest):
-    """The request is more than is taken. The edge turns it into a 413."""
+    """The request is too large. The server answers 413."""

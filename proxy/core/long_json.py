@@ -1,9 +1,9 @@
-"""JSON of values that may be large, written in pieces.
+"""Writes JSON of values that may be large, in pieces.
 
-One call of the encoder holds the interpreter until it returns, some 5 ms a megabyte, whatever thread makes it. So what
-is large is written a piece a call: others get their turn in between, when it is done in a thread.
+One call of the encoder holds the interpreter until it returns, about 5 ms a megabyte, in any thread. So large values
+are written one piece a call: when a thread does it, other threads run in between.
 
-What was made of a value is remembered for the next request with the same one: a client sends its tools every turn.
+Results are remembered for the next request with the same value: a client sends its tools every turn.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from proxy.core.sse import dump_json, dump_sorted_json
 
 T = TypeVar("T")
 
-#: Bytes of the values that each of two generations remembers, or of what was made of them where that is longer: some
-#: hundred tools.
+#: Bytes of the values, or of their results if longer, that each of two generations remembers: some hundred tools.
 MAX_BYTES = 512 * 1024
-#: Values that each of them remembers: small ones take more than their bytes.
+#: Values that each generation remembers: small ones take more than their bytes.
 MAX_VALUES = 4096
 
 
 class Remembered(Generic[T]):
-    """A pure function of a JSON value, with a memory. What it returns is shared: nobody may change it.
+    """A pure function of a JSON value, with a memory. Its results are shared and must not be changed.
 
-    Values are told apart as JSON tells them: `1`, `1.0` and `true` are three, and so are two orders of members. There
-    are two generations: what is asked for moves to the newer one, and the older one goes when that is full. Neither
-    needs a lock.
+    Values differ as their JSON does: `1`, `1.0` and `true` are three values, and so are two orders of members. There
+    are two generations: a used value moves to the newer one; when that is full, the older one is dropped. Neither needs
+    a lock.
 
     >>> made = Remembered(len)
     >>> made({"a": 1}), made.known, made({"a": 1}), made.known
@@ -45,8 +44,8 @@ class Remembered(Generic[T]):
 
     def __call__(self, value: Any) -> T:
         try:
-            key = marshal.dumps(value, 2)  # knows no references: the same bytes for what is equal
-        except ValueError:  # a value of another kind than JSON has, such as an enumeration
+            key = marshal.dumps(value, 2)  # version 2 has no references: equal values have equal bytes
+        except ValueError:  # not a JSON value, such as an enumeration
             return self._work(value)
         found = self._newer.get(key)
         if found is not None:
@@ -68,19 +67,19 @@ class Remembered(Generic[T]):
 
     @property
     def known(self) -> int:
-        """Values that are remembered."""
+        """Number of remembered values."""
         return len(self._newer) + len(self._older)
 
 
 def _size_of(made: Any) -> int:
-    """A short schema may be long once its references are written out."""
+    """Size of a result, 0 if unknown. A short schema may be long once its references are expanded."""
     try:
         return len(marshal.dumps(made, 2))
     except ValueError:
         return 0
 
 
-#: Characters that one call of the encoder writes, about: half a millisecond.
+#: Characters that one call of the encoder writes, about half a millisecond.
 PIECE_CHARS = 128 * 1024
 
 #: JSON of a value as bytes.
@@ -92,21 +91,21 @@ def _plain(value: Any) -> bytes:
 
 
 def in_order(value: Any) -> bytes:
-    """For digests: the keys of every object in order, and text that is none is no error."""
+    """JSON for digests: the keys of every object are sorted, and lone surrogates are no error."""
     return dump_sorted_json(value).encode("utf-8", "surrogatepass")
 
 
 def json_bytes(value: Any) -> bytes:
-    """What `dump_json(value).encode()` gives. Raises UnicodeEncodeError as that does.
+    """Equals `dump_json(value).encode()`, written in pieces. Raises UnicodeEncodeError.
 
     >>> json_bytes({"a": [1, "é"]}) == dump_json({"a": [1, "é"]}).encode()
     True
     """
-    return b"".join(json_pieces(value))  # joining a megabyte or more lets others go on
+    return b"".join(json_pieces(value))  # joining a megabyte or more releases the interpreter
 
 
 def json_pieces(value: Any, dump: Dump = _plain) -> Iterator[bytes]:
-    """The same in pieces, by `dump`, which may be `in_order`."""
+    """Yields the JSON in pieces, each written by `dump`, which may be `in_order`."""
     if isinstance(value, str) and len(value) > PIECE_CHARS:
         return _text(value, dump)
     if isinstance(value, Mapping) and is_long(value):
@@ -117,7 +116,7 @@ def json_pieces(value: Any, dump: Dump = _plain) -> Iterator[bytes]:
 
 
 def member_pieces(members: Mapping[str, Any], dump: Dump = _plain) -> Iterator[bytes]:
-    """An object without its brackets; nothing of an empty one."""
+    """Yields an object's JSON without its brackets; nothing for an empty one."""
     if not is_long(members):
         if members:
             yield dump(members)[1:-1]
@@ -135,7 +134,7 @@ def member_pieces(members: Mapping[str, Any], dump: Dump = _plain) -> Iterator[b
 
 
 def _joined(items: Sequence[Any], dump: Dump) -> Iterator[bytes]:
-    """An array without its brackets."""
+    """Yields an array's JSON without its brackets."""
     comma = b""
     for batch in _batches((None, item) for item in items):
         yield comma
@@ -147,7 +146,7 @@ def _joined(items: Sequence[Any], dump: Dump) -> Iterator[bytes]:
 
 
 def _batches(members: Iterable[tuple[Any, Any]]) -> Iterator[list[tuple[Any, Any]]]:
-    """Names and values in groups that are one piece; what is longer stands alone."""
+    """Yields names and values in groups of one piece; a longer value is a group of its own."""
     batch: list[tuple[Any, Any]] = []
     size = 0
     for name, value in members:
@@ -174,23 +173,23 @@ def _around(before: bytes, pieces: Iterator[bytes], after: bytes) -> Iterator[by
     yield after
 
 
-#: Values of up to so many bytes together are remembered as they were written, in each of two generations: a client
-#: sends its history every turn, and most of it is sent on as it was.
+#: Bytes of written JSON that each generation remembers: a client sends its history every turn, and most of it is sent
+#: on unchanged.
 REMEMBERED_BYTES = 2 * 1024 * 1024
 _written = Remembered(_plain, REMEMBERED_BYTES)
 
 
 def remembered_json(value: Any, *, large: bool = False) -> bytes:
-    """What `json_bytes` gives, written once for equal values.
+    """Equals `json_bytes`, but equal values are written only once.
 
-    large  whether the value may be long; those that are get written in pieces
+    large  whether the value may be long; a long one is written in pieces and not remembered
     """
     return json_bytes(value) if large and is_long(value) else _written(value)
 
 
 def object_json(members: Mapping[str, Any], lists: Collection[str], *, large: bool = False) -> bytes:
-    """The same for an object without its brackets, whose members are written one by one, and those in `lists` item by
-    item."""
+    """Equals `remembered_json` of an object, without its brackets. Members are remembered one by one, those in `lists`
+    item by item."""
     written: list[bytes] = []
     small: dict[str, Any] = {}  # neighbours that are written by one call
     for name, value in members.items():

@@ -1,8 +1,8 @@
-"""The hub format: Messages requests are checked, event sequences built and folded here.
+"""The hub format: checks Messages requests, builds and folds event sequences.
 
-An event is a dict as it stands in the `data:` line of a Messages stream. `MessageStream` is the only place that writes
-block events, and what it writes is legal: one `message_start`, blocks one after another with indexes 0, 1, 2 …, one
-open at a time, each with its deltas between its start and its stop, then `message_delta` and `message_stop`.
+An event is a dict from the `data:` line of a Messages stream. `MessageStream` is the only place that writes block
+events, and what it writes is legal: one `message_start`, blocks one after another with indexes 0, 1, 2 …, one open at
+a time, each with its deltas between its start and its stop, then `message_delta` and `message_stop`.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from proxy.core.visible import Visible
 Event = dict[str, Any]
 Key = object
 
-#: A conversation with more messages is not one of a known client; it bounds all work that is linear in it.
+#: No known client sends more messages; bounds all work that is linear in them.
 MAX_MESSAGES = 8192
 MAX_U32 = 2**32 - 1
-#: What later blocks may pile up while an earlier one is open (a search waits for its links, calls may interleave).
+#: Bytes that later blocks may hold while an earlier one is open (a search waits for its links, calls may interleave).
 MAX_HELD_BYTES = 8 * 1024 * 1024
-#: A folded answer is held whole; a longer one is not an answer.
+#: Longest folded answer, which is held whole.
 MAX_REPLY_CHARS = 64 * 1024 * 1024
 
 PING: Event = {"type": "ping"}
-#: Events behind which a Messages stream has nothing more to say.
+#: Events that end a Messages stream.
 LAST_EVENTS = frozenset({"message_stop", "error"})
 
 
-#: A member of the stop of a block that was closed because its answer broke, for readers who tell whole parts of an
-#: answer from others.
+#: A member of a block's stop event: the block was closed because its answer broke, for readers that mark unfinished
+#: parts.
 BROKEN = "broken"
 
 
 def broken_off(events: Iterable[Event]) -> list[Event]:
-    """What an interrupted reducer says, with a mark on the blocks that end there."""
+    """The last events of an interrupted reducer, with the blocks that end there marked BROKEN."""
     return [{**event, BROKEN: True} if event["type"] == "content_block_stop" else event for event in events]
 
 
@@ -57,7 +57,7 @@ def block_delta(index: int, delta: Mapping[str, Any]) -> Event:
 
 
 def merged(events: list[Event]) -> list[Event]:
-    """The same with neighbouring pieces of one text as one piece.
+    """The events with neighbouring pieces of one text joined.
 
     >>> one, two = (block_delta(0, {"type": "text_delta", "text": text}) for text in "ab")
     >>> merged([one, two, PING, two])[0]["delta"]["text"], len(merged([one, two, PING, two]))
@@ -96,20 +96,20 @@ def _joined(out: list[Event], pieces: list[str], member: str) -> None:
     pieces.clear()
 
 
-#: type of a delta that may come in any number of pieces -> its member with the text
+#: type of a delta that may come in any number of pieces -> its member with the text.
 _MERGED = {delta.name: delta.carries for delta in DELTAS.values() if delta.how in (How.APPEND, How.PARSE)}
 
 
-#: The words by which the SDKs know that a server has no message threads. They send only the newest message of a thread
-#: that was created; refused with these, also at the creation, they repeat the request with the full history.
+#: The error by which the SDKs learn that a server has no message threads. They send only the newest message of an
+#: existing thread; after this error, also at the creation, they repeat the request with the full history.
 _THREADS = "capability_rejected: beta_header:message-threads-2026-08-12"
 _NO_THREADS = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
 
 
 def check_request(body: Mapping[str, Any]) -> None:
-    """The shape that every Messages request must have; unknown members are kept. Raises InvalidRequest.
+    """Checks the shape that every Messages request must have; unknown members are allowed. Raises InvalidRequest.
 
-    `model` may be absent here, since the catalogue belongs into that error; `messages` defaults to an empty list.
+    `model` may be absent, since that error belongs to the catalogue; `messages` defaults to an empty list.
     """
     _check_member(body, "model", lambda value: isinstance(value, str), "a string")
     _check_member(body, "stream", lambda value: isinstance(value, bool), "true or false")
@@ -132,7 +132,7 @@ def check_request(body: Mapping[str, Any]) -> None:
 
 
 def _check_names(tools: Any) -> None:
-    """Names of tools become keys everywhere. What else is wrong with a tool is for each wire to judge."""
+    """Checks that names of tools are strings, since they become keys. Each wire checks the rest of a tool."""
     for index, tool in enumerate(tools if isinstance(tools, list) else ()):
         name = tool.get("name") if isinstance(tool, dict) else None
         if name is not None and not isinstance(name, str):
@@ -153,7 +153,7 @@ def _check_member(body: Mapping[str, Any], name: str, accepts: Any, what: str) -
 
 @dataclass(slots=True)
 class _QueuedBlock:
-    """A block that waits for its turn, or the open one. `start` is None as long as its content is unknown."""
+    """A block that waits for its turn, or the open one. `start` is None until its content is known."""
 
     start: dict[str, Any] | None
     takes: Container[str] = ()  # the types of its deltas
@@ -166,7 +166,7 @@ _MISFIT = "the upstream sent a delta that does not fit its block"
 
 
 class _AnyType(Container[str]):
-    """Of a type of block that is not known any delta may be."""
+    """All types of deltas: those of a block of unknown type."""
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str)
@@ -180,12 +180,12 @@ def _deltas_of(block: Mapping[str, Any]) -> Container[str]:
 class MessageStream:
     """Builds one legal event sequence.
 
-    Blocks are named by a key of the caller's. They open in the order of `open`/`hold`; while one is open, what is said
-    about later ones is kept until it closes, so interleaved upstream items come out one after another. A key can be
-    used again once its block has come out.
-    Events pile up until `take` fetches them: one batch a piece of upstream data.
+    The caller names each block by a key. Blocks open in the order of `open`/`hold`; events of later ones are kept until
+    the open one closes, so interleaved upstream items come out one after another. A key can be used again once its
+    block has come out.
+    Events collect until `take` fetches them: one batch a piece of upstream data.
     `open`, `hold` and `delta` raise BadAnswer for what has no place in a legal stream.
-    `visible` is what a client has seen that got all of this.
+    `visible` is what a client has seen that got every event.
     """
 
     def __init__(self, message_id: str, model: str, *, input_tokens: int = 0, max_held: int = MAX_HELD_BYTES) -> None:
@@ -194,13 +194,13 @@ class MessageStream:
         self.input_tokens = input_tokens
         self.started = False
         self.finished = False
-        self.begun = 0  # blocks whose start was given out
+        self.begun = 0  # blocks whose start was written
         self.visible = Visible.NOTHING
         self._max_held = max_held
         self._next_index = 0
         self._live: Key | None = None
         self._live_takes: Container[str] = ()
-        self._blocks: dict[Key, _QueuedBlock] = {}  # insertion order is block order; the first is the live one
+        self._blocks: dict[Key, _QueuedBlock] = {}  # in block order; the first is the live one
         self._held_bytes = 0
         self._out: list[Event] = []
 
@@ -210,11 +210,12 @@ class MessageStream:
         return out
 
     def commit(self) -> None:
-        """What the upstream has done must not be done twice, although no block tells of it yet."""
+        """Marks the answer as seen: the upstream did what must not be done twice, although no block shows it yet."""
         self.visible = Visible.CONTENT
 
     def afresh(self, *, shown: bool) -> MessageStream:
-        """A stream for another attempt at the same message; behind the blocks that came out, if they were `shown`."""
+        """A stream for another attempt at the same message. It continues after the blocks that came out, if the client
+        was `shown` them."""
         again = MessageStream(self.message_id, self.model, input_tokens=self.input_tokens, max_held=self._max_held)
         if self.started:
             again.started, again.visible = True, Visible.FRAMING
@@ -222,7 +223,7 @@ class MessageStream:
         return again
 
     def start(self) -> None:
-        """`message_start`, once."""
+        """Writes `message_start`, once."""
         if self.started:
             return
         self.started = True
@@ -246,12 +247,12 @@ class MessageStream:
             self._out.append(PING)
 
     def open(self, key: Key, block: dict[str, Any]) -> None:
-        """A new block after all others: `block` is what `content_block_start` carries, with empty content."""
+        """Adds a block after all others: `block` is what `content_block_start` carries, with empty content."""
         self._add(key, _QueuedBlock(block, _deltas_of(block)))
         self._advance()
 
     def hold(self, key: Key) -> None:
-        """Reserves the place of a block whose content is not known yet; `fill` gives it."""
+        """Reserves the place of a block whose content is not known yet; `fill` sets it."""
         self._add(key, _QueuedBlock(None))
 
     def _add(self, key: Key, block: _QueuedBlock) -> None:
@@ -285,7 +286,7 @@ class MessageStream:
         return len(value) if isinstance(value, str) else least_size(value, self._max_held)
 
     def close(self, key: Key) -> None:
-        """The block is complete. For a tool call this is the moment in which the client runs it."""
+        """Completes the block. For a tool call this is the moment in which the client runs it."""
         block = self._blocks.get(key)
         if block is not None:
             block.closed = True
@@ -293,11 +294,11 @@ class MessageStream:
 
     @property
     def in_block(self) -> bool:
-        """Whether a block is open or held: the first of those that wait always is."""
+        """Whether a block is open or held."""
         return bool(self._blocks)
 
     def _advance(self) -> None:
-        """Lets the first block out, and those behind it as far as the earlier ones are closed."""
+        """Writes the first block, and the next ones as far as all before them are closed."""
         while self._blocks:
             key, block = next(iter(self._blocks.items()))
             if block.start is None:
@@ -322,8 +323,8 @@ class MessageStream:
             self._next_index += 1
 
     def finish(self, stop_reason: str, usage: Usage, *, stop_sequence: str | None = None) -> None:
-        """The end of an answer. All blocks must be closed, but for a call that the token limit cut: it is never closed
-        in the hub, and what is behind it never comes out."""
+        """Ends the answer. All blocks must be closed, except a call that the token limit cut: it is never closed in the
+        hub, and the blocks after it never come out."""
         if not self.started:
             self.start()
         self.finished, self.visible = True, Visible.CONTENT
@@ -332,8 +333,8 @@ class MessageStream:
         self._out.append({"type": "message_stop"})
 
     def interrupt(self) -> None:
-        """Closes what can be closed before an error: text and thinking. An open tool call stays open, since closing it
-        would make the client run it, and hides everything behind it."""
+        """Closes text and thinking before an error. An open tool call stays open, since closing it would make the
+        client run it; the blocks after it never come out."""
         for key, block in list(self._blocks.items()):
             if block.start is None or (not block.closed and block.start.get("type") == TOOL_USE.name):
                 break
@@ -341,9 +342,10 @@ class MessageStream:
 
 
 class Fold:
-    """Event batches to the reply of a request that is not streamed. `add` raises OverflowError past `max_chars`.
+    """Folds event batches into the reply of a request that is not streamed. `add` raises OverflowError past
+    `max_chars`.
 
-    Deltas fill their blocks as `core.blocks` says; in a block of an unknown type every known delta does.
+    Deltas fill their blocks by the table in `core.blocks`; a block of an unknown type takes every known delta.
 
     >>> fold = Fold()
     >>> fold.add([{"type": "message_start", "message": {"id": "m", "content": [], "usage": {}}}])
@@ -414,8 +416,8 @@ class Fold:
 
 
 def _parsed(start: Any, values: list[str]) -> Any:
-    """Without any text the input is the one of the start. A text that is no JSON object becomes one with the text in
-    it: clients want an object, and no tool takes this one."""
+    """The input of a call: that of the start if no text came. Clients want an object, so a text that is not one
+    becomes an object that holds the text, which no tool accepts."""
     text = "".join(values)
     if not text:
         return start

@@ -1,7 +1,7 @@
-"""Which outgoing proxy leads to a destination: the rules of HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
+"""The outgoing proxy for a destination, by the rules of HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
 
-Pure: an environment mapping goes in, decisions come out. What is read is only these variables; the proxy settings of
-the desktop and automatic configuration (PAC, WPAD) are not.
+Pure: an environment mapping goes in, decisions come out. Only these variables count; the proxy settings of the desktop
+and automatic configuration (PAC, WPAD) are not read.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from proxy.core.secret import Secret
 
 #: scheme of a proxy -> its port when the URL names none
 PORTS = {"http": 80, "https": 443}
-#: Set by web servers for CGI programs, which get a client's `Proxy` header as HTTP_PROXY: then nothing is believed.
+#: Set by web servers for CGI programs, which get a client's `Proxy` header as HTTP_PROXY: then all variables are
+#: ignored.
 CGI = "REQUEST_METHOD"
 
 #: scheme of a destination -> its port when the URL names none
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
-#: An entry of NO_PROXY with a port; of an IPv6 address only with brackets.
+#: An entry of NO_PROXY with a port; an IPv6 address needs brackets then.
 _WITH_PORT = re.compile(r"(?P<host>\[[^\]]*\](?:/\d+)?|[^:\[\]]*):(?P<port>[^:]*)")
 _MAX_PORT_DIGITS = 5
 
@@ -31,14 +32,14 @@ _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
 
 
 class UnusableProxy(ValueError):
-    """A variable with which nothing must start. The message names the variable and never shows its value."""
+    """A variable that keeps the program from starting. The message names the variable, never its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
     """One outgoing proxy.
 
-    variable       where it comes from, for messages
+    variable       the variable that named it, for messages
     scheme         http, or https for TLS on the way to the proxy
     host           name or address, IPv6 without brackets
     authorization  the value of `Proxy-Authorization`, None without user info
@@ -52,19 +53,21 @@ class Proxy:
 
     @property
     def address(self) -> str:
-        """Host and port: all that may be shown."""
+        """Host and port: all of it that may be shown."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """Without user info."""
+        """The URL without user info."""
         return f"{self.scheme}://{self.address}"
 
 
 @dataclass(frozen=True, slots=True)
 class Exemptions:
-    """What NO_PROXY lists: `*`, names that cover their subdomains as well, addresses and blocks of them. `at_ports`:
-    the same of entries that hold for one port."""
+    """The entries of NO_PROXY: `*`, names (which include their subdomains), addresses and blocks of them.
+
+    at_ports  (port, entries for that port only)
+    """
 
     everything: bool = False
     names: tuple[str, ...] = ()
@@ -73,8 +76,8 @@ class Exemptions:
 
     @classmethod
     def parse(cls, text: str) -> Exemptions:
-        """A list with commas or blanks. An entry with a port holds for that port alone; one whose port is none
-        matches nothing.
+        """Parses a list with commas or blanks. An entry with a port applies to that port alone; one with an invalid
+        port matches nothing.
 
         >>> Exemptions.parse("Example.com, .corp, *.local, 10.0.0.0/8").names
         ('example.com', 'corp', 'local')
@@ -92,7 +95,7 @@ class Exemptions:
 
     @classmethod
     def _of(cls, entries: Sequence[str]) -> Exemptions:
-        """Of entries without ports."""
+        """The exemptions from entries without ports."""
         names, networks = [], []
         for entry in entries:
             try:
@@ -102,7 +105,7 @@ class Exemptions:
         return cls("*" in entries, tuple(name for name in names if name), tuple(networks))
 
     def cover(self, host: str, port: int | None = None) -> bool:
-        """Whether a host is reached directly. Names are not resolved, so only an address matches a block."""
+        """Whether a host is reached directly. Names are not resolved, so only addresses match blocks."""
         if self.everything or any(port == at and hosts.cover(host) for at, hosts in self.at_ports):
             return True
         try:
@@ -117,9 +120,9 @@ class Exemptions:
 class OutboundProxies:
     """The outgoing proxies of a process; without arguments there are none.
 
-    http    leads to http:// and ws://
-    https   leads to https:// and wss://
-    exempt  is reached directly
+    http    for http:// and ws://
+    https   for https:// and wss://
+    exempt  hosts that are reached directly
     """
 
     http: Proxy | None = None
@@ -130,8 +133,8 @@ class OutboundProxies:
     def from_environment(cls, environment: Mapping[str, str]) -> OutboundProxies:
         """The proxies of these variables. Upper case wins over lower case; an empty variable counts as not set.
 
-        Raises UnusableProxy. ALL_PROXY is looked at only where the particular variable is missing, since many set it
-        to a SOCKS proxy beside the two others.
+        Raises UnusableProxy. ALL_PROXY counts only if the scheme's own variable is missing, since many users set it to
+        a SOCKS proxy in addition.
         """
         if CGI in environment:
             return cls()
@@ -141,7 +144,7 @@ class OutboundProxies:
         return cls(http, https, Exemptions.parse(exempt))
 
     def proxy_for(self, url: str) -> Proxy | None:
-        """What leads to this URL; None means directly.
+        """The proxy for this URL; None for a direct connection.
 
         >>> proxies = OutboundProxies.from_environment({"HTTPS_PROXY": "p:3128", "NO_PROXY": "example.com"})
         >>> proxies.proxy_for("wss://example.org/x").address, proxies.proxy_for("wss://www.example.com/x")
@@ -163,7 +166,7 @@ class OutboundProxies:
 
 
 def _found(environment: Mapping[str, str], name: str) -> tuple[str, str]:
-    """Name and value of a variable as it is written there; ("", "") when it is not set."""
+    """The name as written in the environment, and the value; ("", "") if it is not set."""
     for variable in (name, name.lower()):
         if value := environment.get(variable, "").strip():
             return variable, value
@@ -181,7 +184,7 @@ def _proxy(environment: Mapping[str, str], name: str) -> Proxy | None:
 
 
 def _parsed(variable: str, value: str) -> Proxy:
-    """Raises ValueError, whose text shows nothing of the value."""
+    """The proxy that a value names. Raises ValueError, whose text shows nothing of the value."""
     try:
         parts = urlsplit(value if "://" in value else f"http://{value}")
         host, port = parts.hostname or "", parts.port
@@ -193,7 +196,7 @@ def _parsed(variable: str, value: str) -> Proxy:
         raise ValueError("expected a URL that begins with http:// or https://")
     if port == 0 or not _is_host(host):
         raise ValueError("expected a host, and a port from 1 to 65535 if any")
-    # A slash or a mark that belongs to the password would make a part of it the host.
+    # A slash or a mark that belongs to the password would turn part of it into the host.
     if parts.path not in ("", "/") or parts.query or parts.fragment or _UNPRINTABLE.search(value):
         raise ValueError("nothing may follow the port; percent-encode special characters in user and password")
     return Proxy(variable, parts.scheme, host, port or PORTS[parts.scheme], _basic(parts))
@@ -216,5 +219,5 @@ def _basic(parts: SplitResult) -> Secret | None:
         raise ValueError("the user name must not hold a colon")
     try:
         return Secret("Basic " + base64.b64encode(f"{user}:{password}".encode()).decode())
-    except UnicodeEncodeError:  # its text shows a part
+    except UnicodeEncodeError:  # its text would show part of the password
         raise ValueError("user and password must be UTF-8") from None

@@ -1,4 +1,4 @@
-"""What every reducer of upstream events needs to know of the request it answers."""
+"""What every reducer of upstream events needs to know about the request."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.step_budget import ToolSteps
 from proxy.core.upstream_failures import UNEXPLAINED
 
-#: What transports put in the place of events, for every reducer: the word that a stream is whole, and the end of a body
-#: without it, after which only the reducer knows whether anything is missing.
+#: Markers that transports feed to reducers in place of events: DONE after the upstream's word that the stream is whole,
+#: EOF after a body without it, when only the reducer knows whether anything is missing.
 DONE: dict[str, Any] = {"done": True}
 EOF: dict[str, Any] = {"done": False}
 
 
 class BadAnswer(ValueError):
-    """The upstream sent something that cannot be passed on honestly."""
+    """The upstream sent something that cannot be passed on faithfully."""
 
 
 class CutAnswer(BadAnswer):
-    """The answer stopped before its end: as long as nothing was shown it can be asked for again."""
+    """The answer stopped before its end. The request can be repeated as long as nothing was shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRules:
-    """In what the answers of upstreams on the Responses API differ, and what their clients see of it.
+    """How the answers of upstreams on the Responses API differ, and what their clients see of it.
 
-    search      how a search of the upstream is told: "links": as blocks, its results are what the answer cites, so what
-                follows waits for the end; "blocks": as blocks, its results are what the upstream says at once; "text":
-                as a line of text
+    search      how an upstream's search is shown. "links": as blocks whose results are what the answer cites, so what
+                follows waits for the end; "blocks": as blocks whose results the upstream sends at once; "text": as a
+                line of text
     cites       whether citations are passed on with the text
     parts       whether each part of a message or of a thought is a block
-    exact       whether the upstream is held to the letter of calls: each ended by an event of its own, its arguments
-                an object, and the same wherever they stand
-    any_limit   whether an answer that is not whole is one that met its limit, whatever reason is given
-    told_usage  whether only those counts are passed on that the upstream gives, and searches always
+    exact       whether calls are checked strictly: each ends with an event of its own, and its arguments are an object,
+                equal in every event
+    any_limit   whether every incomplete answer counts as one that met its limit, whatever reason is given
+    reported_usage  whether only the counts that the upstream reports are passed on; searches always are
     unnamed     kind and status of an `error` event that names nothing known, or nothing at all
-    unexplained  the same of a response that failed
+    unexplained  kind and status of a failed response that names nothing known, or nothing at all
     """
 
     search: str = "links"
@@ -48,26 +48,26 @@ class AnswerRules:
     parts: bool = False
     exact: bool = False
     any_limit: bool = False
-    told_usage: bool = False
+    reported_usage: bool = False
     unnamed: tuple[str, int] = ("upstream", 500)
     unexplained: tuple[str, int] = UNEXPLAINED
 
 
-#: Those of the backend behind Codex, which most upstreams of this API resemble.
+#: The rules of the backend of Codex, which most upstreams of this API resemble.
 USUAL_RULES = AnswerRules()
 
 
 @dataclass
 class AnswerPolicy:
-    """What a reducer has to know of the request it answers. What only tool calls need is worked out at the first one.
+    """What a reducer needs to know about the request. What only tool calls need is computed at the first one.
 
     request     the Messages request
     offsets     where removed Read offsets are remembered; None leaves Read calls alone
-    signatures  label under which encrypted reasoning is handed to the client; "" for not at all
+    signatures  label under which the client gets encrypted reasoning; "" for none
     restore     rewrites the text of a structured answer; None streams text as it comes
-    rules       of an upstream on the Responses API
-    converted   whether the reader is on another API than Messages: places of citations are told, and refusals are told
-                from other texts
+    rules       the rules of an upstream on the Responses API
+    converted   whether the reader is on another API than Messages: then citations carry their places, and refusals are
+                marked
     """
 
     request: Mapping[str, Any]
@@ -83,7 +83,7 @@ class AnswerPolicy:
         return call_ids(self.request.get("messages") or ())
 
     def keep_ids(self) -> None:
-        """To be called before the history goes."""
+        """Computes `used_ids`; call it before the history is released."""
         _ = self.used_ids
 
     @cached_property
@@ -91,12 +91,12 @@ class AnswerPolicy:
         return {}
 
     def unique_id(self, call_id: str) -> str:
-        """A call id that nothing else in the conversation has; recorded in `used_ids`."""
+        """A call id that is new in the conversation; recorded in `used_ids`."""
         return unique_id(call_id, self.used_ids, self._id_counts)
 
     def name(self, said: str) -> str:
         """The client's name of the tool that a call names: long names are shortened upstream, and models misspell some.
-        The name itself where nobody knows which tool is meant."""
+        The name itself if no tool matches."""
         known = self._names.get(said, said)
         return known if known in self._offered else self._misspelled.meant(known) or known
 

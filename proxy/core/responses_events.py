@@ -1,6 +1,6 @@
 """Events of a Responses stream: which of them end it and how, the failures they report, the tokens they count.
 
-Pure decisions over one event dict; the transport acts on them.
+Pure decisions about one event dict; the transport acts on them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from proxy.core.tokens.usage import (
     Usage,
     count,
     detail,
+    reported_count,
     search_usage,
-    told_count,
     usage_of,
     with_thinking,
     x_search_usage,
@@ -24,13 +24,12 @@ from proxy.core.tokens.usage import (
 from proxy.core.upstream_failures import Failure, as_seconds, failure_of
 from proxy.core.visible import Visible
 
-#: Stands in the place of something that could not be read. What it was is not known: the answer is whole only if its
-#: last event shows that nothing of it is missing.
+#: Replaces an unreadable event. The answer is then whole only if its last event shows that nothing is missing.
 UNREADABLE: dict[str, Any] = {"type": "unreadable"}
 
 COMPLETE, FAILED = "complete", "failed"
 
-#: type of a terminal event -> how it ends the stream. A complete end may still say that the answer is not whole: see
+#: type of a terminal event -> how it ends the stream. After a complete end the answer may still be incomplete, see
 #: `incomplete_reason`.
 ENDS = {
     "response.completed": COMPLETE,
@@ -43,18 +42,18 @@ ENDS = {
 #: The errors among them; the others report on a response.
 _ERROR_EVENTS = frozenset({"response.error", "error"})
 
-#: An incomplete answer with one of these reasons ends normally; the value is its stop reason.
+#: reason of an incomplete answer that ends normally -> its stop reason.
 INCOMPLETE_STOPS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 
 
-#: Events without a word of the model, as Messages' framing is.
+#: Events that carry no word of the model.
 _FRAMING = frozenset({"response.created", "response.in_progress", "response.queued", "keepalive", "codex.rate_limits"})
 
 
 def visible_after(name: bytes, data: bytes) -> Visible:
-    """What a reader has seen who got this frame of a stream first: a failure is no answer yet.
+    """What the client has seen after this first frame of a stream: a failure is no answer yet.
 
-    name  of the frame, b"" where its data alone say what it is
+    name  the frame's event name, b"" if only its data has the type
     """
     kind = name.decode(errors="replace")
     if not kind:
@@ -67,7 +66,7 @@ def visible_after(name: bytes, data: bytes) -> Visible:
 
 
 def ends_as(event: Mapping[str, Any]) -> str | None:
-    """How an event ends the stream: a value of `ENDS`, None when the stream goes on.
+    """How an event ends the stream: a value of `ENDS`, None if the stream continues.
 
     >>> ends_as({"type": "response.done"}), ends_as({"type": "error"}), ends_as({"type": "keepalive"})
     ('complete', 'failed', None)
@@ -83,7 +82,7 @@ def is_last(event: Mapping[str, Any]) -> bool:
 
 
 def incomplete_reason(event: Mapping[str, Any]) -> str | None:
-    """Why an answer is not whole: `max_output_tokens`, `content_filter`, …, "unknown"; None for a whole one."""
+    """Why an answer is incomplete: `max_output_tokens`, `content_filter`, …, "unknown"; None for a complete one."""
     if ends_as(event) != COMPLETE:
         return None
     response = event.get("response")
@@ -96,7 +95,7 @@ def incomplete_reason(event: Mapping[str, Any]) -> str | None:
 
 
 def incomplete_stop(reason: str | None, rules: AnswerRules) -> str | None:
-    """The stop reason of an incomplete answer; None when it is whole, or when that is a failure."""
+    """The stop reason of an incomplete answer; None if it is complete, or if the reason is a failure."""
     if reason is None:
         return None
     return INCOMPLETE_STOPS.get(reason, "max_tokens" if rules.any_limit else None)
@@ -105,7 +104,10 @@ def incomplete_stop(reason: str | None, rules: AnswerRules) -> str | None:
 def responses_failure(
     event: Mapping[str, Any], *, now: float = 0.0, rules: AnswerRules = USUAL_RULES
 ) -> Failure | None:
-    """The failure that an event reports, or None. `now`: epoch seconds, for answers that name a moment."""
+    """The failure that an event reports, or None.
+
+    now  epoch seconds, for answers that name a moment
+    """
     kind = event.get("type")
     if "type" not in event and error_object(event) is not None:
         kind = "error"
@@ -128,10 +130,10 @@ def responses_failure(
 
 
 def responses_usage(usage: Any, *, searches: int = 0) -> Usage:
-    """`response.usage` of a Responses stream.
+    """Messages usage from `response.usage` of a Responses stream.
 
-    The upstream's `input_tokens` include the cached ones; here they stand beside each other. Reasoning is part of
-    `output_tokens` on both sides.
+    The upstream's `input_tokens` include the cached ones, the result's do not. Reasoning is part of `output_tokens` in
+    both.
     """
     usage = usage if isinstance(usage, Mapping) else {}
     details = _mapping(usage, "input_tokens_details")
@@ -152,17 +154,17 @@ def _thought(usage: Mapping[str, Any]) -> int | None:
     return detail(usage, "output_tokens_details", "reasoning_tokens")
 
 
-def told_usage(usage: Any, *, web: int, x: int) -> Usage:
-    """The same with no more than the upstream told: no input where it told none, since the estimate is better than
-    nothing. Searches are always counted.
+def reported_usage(usage: Any, *, web: int, x: int) -> Usage:
+    """Messages usage with the upstream's own counts only: an unreported input count is left out, so that the estimate
+    stays. Searches are always counted.
 
-    After searches `input_tokens` is the sum over several turns, and may pass the window: then `context_details` has
-    what the conversation takes.
+    After searches `input_tokens` is the sum over several turns and may pass the window; `context_details` then has the
+    size of the conversation.
     """
     usage = usage if isinstance(usage, Mapping) else {}
     context, details = _mapping(usage, "context_details"), _mapping(usage, "input_tokens_details")
-    total, cached = told_count(usage.get("input_tokens")), told_count(details.get("cached_tokens"))
-    last = told_count(context.get("input_tokens"))
+    total, cached = reported_count(usage.get("input_tokens")), reported_count(details.get("cached_tokens"))
+    last = reported_count(context.get("input_tokens"))
     total = total if last is None else last
     result: Usage = {}
     if total is not None:
@@ -181,9 +183,9 @@ def _mapping(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def spent_window(event: Mapping[str, Any]) -> float | None:
-    """Seconds until the used-up rate limit of a `codex.rate_limits` event is reset, or None when none is used up.
+    """Seconds until the used-up rate limit of a `codex.rate_limits` event is reset, or None if none is used up.
 
-    Only a hint: such an event never ends a stream by itself, and credits may go on paying.
+    Only a hint: such an event never ends a stream by itself, and credits may still pay.
     """
     limits, credit = event.get("rate_limits"), event.get("credits")
     if not isinstance(limits, Mapping) or not limits.get("limit_reached"):

@@ -1,4 +1,4 @@
-"""From a model name to a provider. Catalogues are data; this module only compares strings."""
+"""Finds the provider of a model name. Catalogues are data; this module only compares strings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
-#: Names that Claude Code uses on its own account (background requests, subagents, the /model picker). They belong to
-#: no catalogue: `aliasProvider`, or the provider a session already works with, serves them. Exact, case-sensitive.
-#: These are listed; every other version of a family is served too.
+#: Names that Claude Code uses by itself (background requests, subagents, the /model picker). They belong to no
+#: catalogue: `aliasProvider`, or the provider a session already works with, serves them. Exact, case-sensitive.
+#: Only these are listed, but every other version of a family is served too.
 ALIASES = frozenset(
     {
         "haiku",
@@ -37,25 +37,25 @@ FAMILIES = frozenset({"haiku", "sonnet", "opus", "fable"})
 #: release of the client brings new versions. Answers repeat the name in each of their chunks, so it has a bound.
 _VERSION = re.compile(r"claude-(?:[0-9][0-9.-]{,20}-)?(haiku|sonnet|opus|fable)(?:[-@][\w.@:-]{1,80})?", re.ASCII)
 
-#: What Claude Code's model picker shows of a gateway's models begins with this, as may our names, by a setting.
+#: Prefix of the models that Claude Code's picker shows of a gateway. A setting gives our names this prefix too.
 CLAUDE = "claude-"
 
-#: What the settings add to the models of a provider: ids, each with the model whose ways it has; "" where nobody said.
+#: Models that the settings add to a provider: ids, each with the base model that it behaves like, or "".
 Added = tuple[tuple[str, str], ...]
 
 #: The words and numbers of a name.
 _PARTS = re.compile(r"[0-9]+(?:\.[0-9]+)*|[a-z]+", re.ASCII)
 
-#: How many names an error proposes.
+#: Maximum number of names that an error proposes.
 MAX_PROPOSED = 3
 
-#: Claude Code's auto mode asks a second model whether an action is safe. This is how its prompt begins.
+#: Beginning of the prompt by which Claude Code's auto mode asks a second model whether an action is safe.
 AUTO_REVIEW_MARKER = "You are a security monitor for autonomous AI coding agents."
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Tokens, None where nobody says: what fits into the window, and how long an answer may be."""
+    """Tokens of the context window and of the longest answer, None where unknown."""
 
     context: int | None = None
     output: int | None = None
@@ -66,21 +66,21 @@ _UNKNOWN = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What a provider can be asked for.
+    """The models of a provider.
 
     label     p1 … p5
     service   the public name of the service, a synonym of the label wherever a user types one
     models    every id that routes here and is listed
     prefixes  name prefixes that route here whatever follows, the plain one first
-    families  the form of names that are in no list and route here too: new models of the service, and unlisted ones
-    prefixed  names with one of the prefixes that are listed behind the models; there may be hundreds
-    blanks    whether blanks around a name mean nothing
-    main      its model behind the aliases
-    small     its model behind the alias of small and quick work, which judges the tool calls of its answers, too
-    reviewer  the model that the client's own safety classifier goes to instead of the one it names; "" for that one
-    aliases   aliases behind which another model stands
-    followed  whether the aliases of a session that works with it go here, whatever the settings say
-    limits    of models, where they are known
+    families  the pattern of unlisted names that route here too: new models of the service, and hidden ones
+    prefixed  names with one of the prefixes that are listed after the models; there may be hundreds
+    blanks    whether blanks around a name are ignored
+    main      the model that the aliases mean
+    small     the model that the alias for small and quick work means; it judges the tool calls of answers, too
+    reviewer  the model that serves the client's own safety classifier in place of the one it names; "" for that one
+    aliases   alias -> model, for aliases that mean another model than `main` or `small`
+    followed  whether aliases in a session that works with this provider go here, whatever the settings say
+    limits    model -> its limits, where they are known
     """
 
     label: str
@@ -98,14 +98,14 @@ class Catalog:
     followed: bool = False
 
     def called(self, model: str) -> str:
-        """A normalised name as this catalogue compares it; the hint may have stood before a blank."""
+        """A normalised name as this catalogue compares it. Blanks may have hidden the `[1m]` hint."""
         if not self.blanks or model == model.strip():
             return model
         return normalise_model(model.strip()).strip()
 
     def behind(self, model: str) -> str:
-        """The model behind an alias; one without a row has that of the row it is a date of, or of its family. Any other
-        name as it is."""
+        """The model that an alias means: by its own row, by the row of which it is a dated version, or by its family.
+        Any other name is returned unchanged."""
         family = model if model in FAMILIES else family_of(model)
         if family is None or model in self.models:
             return model
@@ -114,19 +114,22 @@ class Catalog:
         return self.aliases.get(max(dated, key=len, default=family), other)
 
     def extended(self, names: Iterable[tuple[str, str]]) -> Catalog:
-        """With these names in its list, each beside a listed one that has the same limits; "" where there is none."""
+        """A catalogue that lists these names too.
+
+        names  pairs of a name and a listed model with the same limits, or ""
+        """
         own = dict(names)
         limits = {name: self.limits[base] for name, base in own.items() if base in self.limits}
         return replace(self, models=tuple(dict.fromkeys((*self.models, *own))), limits={**self.limits, **limits})
 
     def limits_of(self, model: str) -> Limits:
-        """Of a listed name or an alias."""
+        """The limits of a listed name or an alias."""
         return self.limits.get(self.behind(model), _UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The answer: the provider's label, and whether the name was an alias."""
+    """A provider's label, and whether the name was an alias."""
 
     label: str
     alias: bool
@@ -138,7 +141,7 @@ def normalise_model(model: str) -> str:
 
 
 def family_of(model: str) -> str | None:
-    """The alias of the family of Claude models that a name is a version of.
+    """The family of Claude models that a name is a version of, or None.
 
     >>> family_of("claude-opus-9"), family_of("claude-3-5-haiku-20241022"), family_of("claude-foo-1"), family_of("opus")
     ('opus', 'haiku', None, None)
@@ -148,11 +151,11 @@ def family_of(model: str) -> str | None:
 
 
 def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affinity: str | None = None) -> Route | None:
-    """The provider of a normalised name; None when nobody knows it.
+    """The provider of a normalised name; None for an unknown name.
 
-    Prefix forms are looked at first, then the lists in order of label: so `grok-4.5` is P3's and `opencode-go/grok-4.5`
-    P4's. What is in no list may still be a new model of a service, or an alias: one that is listed or a version of a
-    known family. It follows the provider that its session already works with, else `alias_provider`.
+    Prefixes are checked first, then the lists in order of label: so `grok-4.5` is P3's and `opencode-go/grok-4.5` P4's.
+    A name in no list may be a new model of a service, or an alias: a listed one or a version of a known family. An
+    alias goes to `affinity`, the provider that its session already works with, else to `alias_provider`.
     """
     for catalog in catalogs:
         called = catalog.called(model) if catalog.blanks else model
@@ -170,7 +173,7 @@ def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affin
 
 
 def without_claude(model: str, catalogs: Sequence[Catalog]) -> str:
-    """The name that stands behind `claude-` in one that is made for Claude Code's picker; any other as it is.
+    """The model name after `claude-` in a name made for Claude Code's picker; any other name unchanged.
 
     >>> catalogs = [Catalog("p1", "codex", ("gpt-5.5",), main="gpt-5.5")]
     >>> [without_claude(name, catalogs) for name in ("claude-gpt-5.5", "claude-opus-5", "claude-x")]
@@ -189,7 +192,7 @@ def _alias(label: str, catalogs: Sequence[Catalog]) -> Route | None:
 
 def nearest(model: str, known: Iterable[str]) -> str:
     """The known id that a new one most likely behaves like: of the same family, with the same words, in the nearest
-    version, an older one before a newer one. Of two that are as near the first counts.
+    version, an older one before a newer one. Of two equally near ones the first counts.
 
     >>> known = ("gpt-5.5", "gpt-5.4-mini", "gpt-5.6-luna", "gpt-5.6-sol", "gpt-6-luna", "gpt-6.1-sol")
     >>> [nearest(model, known) for model in ("gpt-6.2-sol", "gpt-7-luna", "gpt-5.6", "gpt-6.1-nova", "codex-mini")]
@@ -207,7 +210,7 @@ def nearest(model: str, known: Iterable[str]) -> str:
 
 
 def model_family(model: str) -> str:
-    """The word by which the models of a family begin.
+    """The word that the names of a model's family begin with.
 
     >>> model_family("opencode-go/kimi-k2.6"), model_family("cursor:gpt-5.5"), model_family("grok-4.6")
     ('kimi', 'gpt', 'grok')
@@ -216,7 +219,7 @@ def model_family(model: str) -> str:
 
 
 def _parts(model: str) -> tuple[str, tuple[int, ...], frozenset[str]]:
-    """Its family, its version and its other words.
+    """The family, the version and the other words of a name.
 
     >>> _parts("gpt-5.3-codex")
     ('gpt', (5, 3, 0), frozenset({'codex'}))
@@ -228,8 +231,8 @@ def _parts(model: str) -> tuple[str, tuple[int, ...], frozenset[str]]:
 
 
 def _grouped(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[Catalog, list[str]]]:
-    """The catalogues by label, each with the models that it serves, in order: a name that more than one lists is with
-    the first, and the aliases, where nobody lists them, are with the provider that serves them."""
+    """The catalogues by label, each with its sorted models. A name in several lists belongs to the first, an unlisted
+    alias to the provider that serves it."""
     ordered = sorted(catalogs, key=lambda catalog: catalog.label)
     owners = {model: catalog.label for catalog in reversed(ordered) for model in catalog.models}
     owners = dict.fromkeys(ALIASES, alias_provider) | owners
@@ -239,13 +242,13 @@ def _grouped(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[Cat
 
 
 def listing(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[str, str]]:
-    """All `(id, label)` pairs for display: by label, then by id, names with a prefix behind the others."""
+    """All `(id, label)` pairs for display: by label, then by id, names with a prefix last."""
     groups = _grouped(catalogs, alias_provider)
     return [(model, catalog.label) for catalog, models in groups for model in (*models, *catalog.prefixed)]
 
 
 def proposal(model: str, catalogs: Sequence[Catalog], alias_provider: str) -> str:
-    """A question with the names that are most like an unknown one, nearest first; "" when none is.
+    """A question with the names that are most like an unknown one, nearest first; "" if none is similar.
 
     >>> proposal("GPT5.5", [Catalog("p1", "codex", ("gpt-5.5", "gpt-5.4", "other"))], "p1")
     'Did you mean gpt-5.5 or gpt-5.4? '
@@ -259,8 +262,8 @@ def proposal(model: str, catalogs: Sequence[Catalog], alias_provider: str) -> st
 
 
 def catalog_text(catalogs: Sequence[Catalog], alias_provider: str) -> str:
-    """The sentence that ends every unknown-model error: `Supported: p1: a, b; p2: c.` Hundreds of names with a prefix
-    are told by their form."""
+    """The sentence that ends every unknown-model error: `Supported: p1: a, b; p2: c.` Names with a prefix, of which
+    there may be hundreds, appear as `prefix<model-id>`."""
     groups = [
         f"{catalog.label}: {', '.join((*models, *_forms(catalog)))}"
         for catalog, models in _grouped(catalogs, alias_provider)

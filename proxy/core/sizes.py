@@ -1,5 +1,4 @@
-"""How large a JSON value is, as far as it matters: what is over a limit is not written out to learn by how much. And
-how large something may be that came packed."""
+"""Sizes of JSON values, counted only up to a limit, and the largest size that packed data may unpack to."""
 
 from __future__ import annotations
 
@@ -8,14 +7,14 @@ from typing import Any
 
 from proxy.core.sse import encode_json
 
-#: What came packed may be so many bytes in any case, and beyond that MAX_RATIO times as many as came. Events of a model
-#: that says the same word again and again pack to a thirtieth, what says nothing to a thousandth.
+#: Packed data may unpack to UNPACKED_BYTES in any case, and beyond that to MAX_RATIO times its packed size. Events of a
+#: model that repeats one word pack to a thirtieth, data without content to a thousandth.
 UNPACKED_BYTES = 1024 * 1024
 MAX_RATIO = 100
 
 
 def most_unpacked(packed: int) -> int:
-    """How many bytes may come out of so many.
+    """Maximum unpacked size of `packed` bytes.
 
     >>> most_unpacked(30_000), most_unpacked(1_000_000)
     (3000000, 100000000)
@@ -24,8 +23,8 @@ def most_unpacked(packed: int) -> int:
 
 
 def least_size(value: Any, limit: int) -> int:
-    """At least how many characters the JSON of a value has. Counting ends as soon as they are over `limit`, and costs
-    nothing for the length of a text.
+    """A lower bound of the characters of a value's JSON. Counting ends once it is over `limit`; a long text costs no
+    more than a short one.
 
     >>> least_size({"text": "abc"}, 100), least_size(["a" * 1000], 100)
     (4, 1001)
@@ -41,7 +40,7 @@ def least_size(value: Any, limit: int) -> int:
 
 
 def json_size(items: Iterable[Any], limit: int) -> int:
-    """Bytes of the items as a JSON array; any number over `limit` when they are more than that.
+    """Bytes of the items as a JSON array; if that is more than `limit`, any number above it.
 
     >>> json_size([{"a": 1}, "é"], 100)
     14

@@ -1,7 +1,7 @@
-"""Server-sent events, both ways: an incremental decoder and an encoder.
+"""Server-sent events, both ways: an incremental decoder and an encoder; and the JSON of both.
 
-The decoder takes bytes in any split and gives frames, and knows nothing of their data. The encoder gives bytes; of its
-data it knows only the events that are one piece of text, which it writes faster.
+The decoder turns bytes, split anywhere, into frames, and knows nothing of their data. The encoder knows only the events
+that are one piece of text, which it writes faster.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any
 
 from proxy.core.blocks import DELTAS
 
-#: One frame may not exceed this. A `response.completed` repeats the whole answer, so it is generous; past it the
-#: upstream is broken and the memory is ours.
+#: Largest frame. Generous, since a `response.completed` repeats the whole answer; beyond it the upstream is broken.
 MAX_FRAME_BYTES = 8 * 1024 * 1024
-#: Events have two; each is looked at by itself.
+#: Most lines of a frame, each of which is parsed. Events have two.
 MAX_FRAME_LINES = 10_000
 
 _BOM = b"\xef\xbb\xbf"
@@ -26,22 +25,24 @@ _BOM = b"\xef\xbb\xbf"
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _HALVES = re.compile("[\ud800-\udfff]")
 _dumps_sorted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
-# What JSON leaves as it is but a terminal or a line reader may act upon: DEL and C1 controls, line separators,
-# changes of writing direction; and lone surrogates, which UTF-8 cannot express.
+#: What JSON does not escape but a terminal or a line reader may act upon: DEL and C1 controls, line separators,
+#: changes of writing direction; and lone surrogates, which UTF-8 cannot express.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _DELETE = "\x7f"
 _quoted = json.encoder.encode_basestring
 
-#: type of a delta that is a text -> its one member
+#: type of a delta that is a text -> its one member.
 _TEXT_MEMBERS = {delta.name: delta.carries for delta in DELTAS.values() if delta.is_text}
-#: A delta without a member, and what a chunk says of its usage when there is such a member.
+#: The items of a delta that is not one piece of text.
 _NOTHING = (("", None),)
+#: What a chunk ends with, without and with a member `usage`.
 _NO_USAGE = ("", ',"usage":null')
-#: Events of a Responses stream that are one piece of text, in the form that our replies give them -> their members, and
-#: what stands before and behind the text. Ids of items are ours.
+#: The JSON of an event of `_PIECES` before its text. Ids of items are ours, so they need no escapes.
 _PIECE = (
     '{{"type":"{}","sequence_number":%(sequence_number)d,"item_id":"%(item_id)s","output_index":%(output_index)d,{}'
 )
+#: type of an event of a Responses stream that is one piece of text -> the members that our replies give it, and its
+#: JSON before and after the text.
 _PIECES = {
     kind: (
         frozenset({"type", "sequence_number", "item_id", "output_index", "delta", *more}),
@@ -66,16 +67,15 @@ class FrameTooLarge(ValueError):
 
 
 class TooManyLines(FrameTooLarge):
-    """One that no event is, whatever stands in it."""
+    """A frame passed the limit of lines, so it cannot be an event."""
 
 
 class SSEDecoder:
-    """Bytes in any split to frames `(event, data)`.
+    """Decodes bytes, split anywhere, to frames `(event, data)`.
 
-    Line ends may be LF, CR or CRLF, also split over two chunks; comment lines, `id:` and `retry:` are skipped; several
-    `data:` lines are joined by LF; a frame without data is dropped. A line whose field is
-    not ASCII is taken as data, for the reader of the frame to refuse. `event` is b"" when the frame names none.
-    Comments do not count against the limit.
+    Line ends may be LF, CR or CRLF, also split over two chunks. Comment lines, `id:` and `retry:` are skipped; several
+    `data:` lines are joined by LF; a frame without data is dropped. A line whose field is not ASCII counts as data, for
+    the reader of the frame to refuse. `event` is b"" if the frame names none. Comments do not count against the limit.
 
     >>> decoder = SSEDecoder()
     >>> decoder.feed(b'event: a\\ndata: {"x"'), decoder.feed(b":1}\\r\\n\\r\\n")
@@ -92,7 +92,7 @@ class SSEDecoder:
 
     @property
     def held(self) -> int:
-        """Bytes of the frame that is not complete."""
+        """Bytes of the incomplete frame."""
         return self._size
 
     def feed(self, chunk: bytes) -> list[tuple[bytes, bytes]]:
@@ -121,8 +121,8 @@ class SSEDecoder:
                 self._parts, self._size, self._lines = [rest], len(rest), rest.count(b"\n")
 
     def _without_comments(self, block: bytes) -> bytes:
-        """What is left of a frame that is too long because of its comments: they may come without end, and without a
-        blank line. A frame that is long as it is would have to be searched again and again. Raises FrameTooLarge."""
+        """The rest of a frame that is too long because of its comments, which may go on without a blank line. Raises
+        FrameTooLarge already for half the limit: a longer rest would be searched again and again."""
         rest = _COMMENTS.sub(b"", block)
         if len(rest) > self._max // 2:
             raise FrameTooLarge(f"a frame passed the limit of {self._max} bytes")
@@ -131,7 +131,7 @@ class SSEDecoder:
         return rest
 
     def end(self) -> list[tuple[bytes, bytes]]:
-        """The frame that the end of the body left without its blank line; whether it is whole is for its reader."""
+        """The last frame if the body ended without its blank line. Its reader decides whether it is whole."""
         frames = _parsed([b"".join(self._parts)])
         self._parts, self._size, self._lines = [], 0, 0
         return frames
@@ -155,12 +155,12 @@ class SSEDecoder:
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-#: All of those that have ended; of the last one its beginning stays.
+#: Comment lines that have ended, and all but the colon of an unfinished one.
 _COMMENTS = re.compile(rb"^:[^\n]*\n|(?<=^:)[^\n]+\Z", re.MULTILINE)
 
 
 def _parsed(blocks: list[bytes]) -> list[tuple[bytes, bytes]]:
-    """The frames of blocks of lines, but for those without data. One call for all: a read may bring hundreds."""
+    """The frames of blocks of lines, without those that have no data. One call for all: a read may bring hundreds."""
     frames = []
     for block in blocks:
         event = b""
@@ -184,15 +184,13 @@ def dump_json(value: Any) -> str:
 
 
 def dump_sorted_json(value: Any) -> str:
-    """The same with the keys of every object in order."""
+    """Compact JSON text with the keys of every object sorted."""
     return _dumps_sorted(value)
 
 
 def dump_printable(value: Any, *, indent: int | None = None) -> str:
-    """JSON for a file or a terminal: readable in any language, without characters that move the cursor.
-
-    Without `indent` it is one line.
-    """
+    """JSON for a file or a terminal: readable in any language, without characters that move the cursor; one line unless
+    there is an `indent`."""
     text = _dumps(value) if indent is None else json.dumps(value, ensure_ascii=False, indent=indent)
     if text.isascii() and _DELETE not in text:  # JSON has escaped all else
         return text
@@ -200,8 +198,8 @@ def dump_printable(value: Any, *, indent: int | None = None) -> str:
 
 
 def load_json(text: str) -> Any:
-    """The value of a JSON text. Raises ValueError also for what only Python takes for JSON: `NaN`, `Infinity`, and
-    numbers so large that they would be written as that, whole ones among them: `float` fails with those."""
+    """The value of a JSON text. Raises ValueError also for what only Python accepts: `NaN`, `Infinity`, and numbers too
+    large for a float, whole ones included."""
     # without the passes over blanks that `decode` adds to each of many small texts
     scan = scan_json if len(text) > _MAX_DIGITS else _scan_short
     value, end = scan(text, 0 if text[:1] == "{" else len(text) - len(text.lstrip(JSON_BLANKS)))
@@ -211,8 +209,7 @@ def load_json(text: str) -> Any:
 
 
 def mended_text(data: bytes) -> str:
-    r"""The text of an event with U+FFFD in place of what is none: bytes that are no UTF-8, and escapes of half a
-    surrogate pair.
+    r"""The text of an event with U+FFFD in place of invalid UTF-8 and of escapes of half a surrogate pair.
 
     >>> mended_text(b'{"a": "\xff \\ud83d \\ud83d\\ude00"}')
     '{"a": "\ufffd \\ufffd \\ud83d\\ude00"}'
@@ -222,7 +219,7 @@ def mended_text(data: bytes) -> str:
 
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
-#: What can begin with a backslash, as far as it matters: one that is escaped, a pair, half of one.
+#: Relevant escapes: a backslash, a surrogate pair, half of one.
 _ESCAPES = re.compile(
     r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
@@ -249,19 +246,19 @@ def _whole(text: str) -> int:
     return int(text) if len(text) <= _MAX_DIGITS else _refuse(text)
 
 
-#: What may stand between the values of a JSON text.
+#: Blanks between the values of a JSON text.
 JSON_BLANKS = " \t\r\n"
-#: The value that begins at a place of a text, and the place behind it.
+#: The value that begins at a place of a text, and the place after it.
 scan_json = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, parse_int=_whole).raw_decode
-#: The same for a text that is too short for such a number, as nearly all events are: a third faster.
+#: `scan_json` for a text that is too short for such a whole number, as nearly all events are: a third faster.
 _scan_short = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).raw_decode
 
 
 def encode_json(value: Any) -> bytes:
     """Compact JSON as UTF-8.
 
-    Upstreams cut text anywhere, also between the two halves of a surrogate pair. Half a pair has no UTF-8 form, but an
-    escape, and readers put the halves together again.
+    Upstreams cut text anywhere, even within a surrogate pair. Half a pair has no UTF-8 form, so it is escaped, and
+    readers put the halves together again.
 
     >>> encode_json({"text": "\\ud83d"})
     b'{"text":"\\\\ud83d"}'
@@ -278,7 +275,7 @@ def _with_escaped_halves(text: str) -> str:
 
 
 def encode_events(events: Iterable[Mapping[str, Any]]) -> bytes:
-    """Events that carry their name in `type`, as one piece of bytes for one write.
+    """Events, named by their `type`, as bytes for one write.
 
     >>> encode_events([{"type": "ping"}])
     b'event: ping\\ndata: {"type":"ping"}\\n\\n'
@@ -287,7 +284,7 @@ def encode_events(events: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def encode_data(values: Iterable[Mapping[str, Any]]) -> bytes:
-    """The same without names, as chat streams have it.
+    """Events without names, as in chat streams, as bytes for one write.
 
     >>> encode_data([{"choices": []}])
     b'data: {"choices":[]}\\n\\n'
@@ -302,11 +299,10 @@ def _as_bytes(texts: list[str]) -> bytes:
         return "".join(map(_with_escaped_halves, texts)).encode()
 
 
-# Nearly all that is written are small pieces of text. They are put together by hand, at a third of the price.
+# Nearly all events are small pieces of text. Writing them by hand takes a third of the time.
 
 
 def _event_texts(events: Iterable[Mapping[str, Any]]) -> list[str]:
-    """One call for all of them."""
     texts = []
     for event in events:
         kind = event["type"]
@@ -327,7 +323,7 @@ def _event_texts(events: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _chunk_text(chunk: Mapping[str, Any]) -> str:
-    """By hand when the chunk is one piece of text."""
+    """The JSON of a chat chunk, written by hand if the chunk is one piece of text."""
     choices = chunk.get("choices")
     delta = choices[0]["delta"] if choices and choices[0]["finish_reason"] is None else {}
     ((member, text),) = delta.items() if len(delta) == 1 else _NOTHING

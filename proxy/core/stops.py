@@ -1,4 +1,4 @@
-"""Stop sequences for upstreams that know none: the answer is cut here.
+"""Stop sequences for upstreams without them: the answer is cut here.
 
 Claude Code's safety classifier relies on them: it asks for an answer up to `</block>` and takes a longer one for a
 refusal to answer.
@@ -16,8 +16,7 @@ from proxy.core.tokens.usage import usage_of
 #: More, or longer, ones are ignored: no client sends them, and each costs a search per piece of text.
 MAX_STOPS = 16
 MAX_LENGTH = 1024
-#: Without an upstream account of the shortened answer its length is estimated; a token of prose has about four
-#: characters.
+#: The upstream does not report the length of the shortened answer, so it is estimated at four characters a token.
 CHARS_A_TOKEN = 4
 
 
@@ -32,8 +31,8 @@ def stops_of(request: Mapping[str, Any]) -> tuple[str, ...]:
 class StopSequences:
     """Passes Messages events on until the visible text contains a stop sequence, then ends the message there.
 
-    The end of a text that may be the beginning of a stop sequence is held until it is decided. `done` is True after the
-    cut: what follows is dropped.
+    Text that may begin a stop sequence is held until that is decided. `done` is True after the cut: what follows is
+    dropped.
     """
 
     def __init__(self, stops: tuple[str, ...], *, input_tokens: int) -> None:
@@ -64,7 +63,7 @@ class StopSequences:
 
     def _text(self, index: int, text: str, out: list[Event]) -> None:
         whole = self._held + text
-        # The one that is complete first, so that the answer does not depend on how the text was cut into pieces.
+        # The one that ends first, so that the answer does not depend on how the text was cut into pieces.
         found = min(
             ((at, stop) for stop in self._stops if (at := whole.find(stop)) >= 0),
             default=None,
@@ -95,7 +94,7 @@ class StopSequences:
 
 
 def _beginning_at_end(text: str, stop: str) -> int:
-    """How many characters at the end of a text are the beginning of a stop sequence.
+    """Number of characters at the end of a text that begin a stop sequence.
 
     >>> _beginning_at_end("a </", "</block>"), _beginning_at_end("a", "</block>")
     (2, 0)

@@ -1,4 +1,4 @@
-"""Classifies the failures of every upstream: from the error it reports to a kind, a status and a time to wait.
+"""Classifies the failures of every upstream: turns a reported error into a kind, a status and a time to wait.
 
 Events and bodies of all wires come here in one shape (see `failure_of`). Pure decisions; the transport acts on them.
 """
@@ -15,8 +15,7 @@ from typing import Any
 
 from proxy.core.error_bodies import error_object, is_page, masked, with_code
 
-#: What the status of a refusal means, whichever upstream said it. Any other 4xx is about the request, any other 5xx
-#: passes.
+#: status of a refusal, from any upstream -> kind. Any other 4xx is the request's fault, any other 5xx passes.
 _KINDS_OF_STATUS = {
     401: "sign_in",
     402: "billing",
@@ -38,12 +37,12 @@ PASSING_KINDS = frozenset({"transient", "upstream_timeout", "overloaded", "rate_
 
 
 def is_refusal(status: int) -> bool:
-    """Whether HTTP knows this as the status of an error. Any other that is no success is told as a bad answer."""
+    """Whether this is an HTTP error status. Any other that is no success counts as a bad answer."""
     return 400 <= status <= 599
 
 
 def kind_of_status(status: int) -> str:
-    """The kind of an answer of which only the status is known: a row of proxy.errors.KINDS.
+    """The kind, a row of proxy.errors.KINDS, of an answer by its status alone.
 
     >>> kind_of_status(418), kind_of_status(522), kind_of_status(999)
     ('invalid_request', 'transient', 'bad_answer')
@@ -79,8 +78,8 @@ _TRANSIENT_PHRASES = (
     "fetch failed",
     "unexpected eof",
 )
-#: Words of an overflow, whatever the status; and those that mean something else beside other statuses: "too many
-#: tokens per minute" is a rate limit.
+#: Phrases of an overflow with any status, and one that means it only with _REFUSALS: "too many tokens per minute" is a
+#: rate limit.
 _CONTEXT_PHRASES = (
     "prompt is too long",
     "context window",
@@ -105,18 +104,18 @@ _CODES: dict[str, tuple[str, int]] = {
     "bio_policy": ("invalid_request", 400),
     "server_is_overloaded": ("overloaded", 529),
     "slow_down": ("overloaded", 529),
-    # the socket is too old; another one does
+    # the socket is too old; a new one works
     "websocket_connection_limit_reached": ("transient", 503),
 }
-#: The same by the type word, for gateways that speak in types.
+#: type word -> (kind, status when the event names none), for gateways without codes.
 _WORDS: dict[str, tuple[str, int]] = {
     "exceeded_current_quota_error": ("usage_limit", 429),
     "GoUsageLimitError": ("usage_limit", 429),
     "FreeUsageLimitError": ("usage_limit", 429),
     "BlackUsageLimitError": ("usage_limit", 429),
 }
-#: code or type word -> the same, whatever the status: a 401 that has nothing to do with signing in, a server error that
-#: is about the request, what an account does not have and no waiting brings.
+#: code or type word -> (kind, status), whatever the reported status: a 401 that has nothing to do with signing in, a
+#: server error that is the request's fault, what an account lacks and no waiting brings.
 _VERDICTS: dict[str, tuple[str, int]] = {
     "usage_not_included": ("permission", 403),
     "ModelError": ("invalid_request", 400),
@@ -125,7 +124,7 @@ _VERDICTS: dict[str, tuple[str, int]] = {
     "UserLimitError": ("billing", 402),
     "invalid_image": ("invalid_request", 400),
 }
-#: The same for codes that are several words with colons between them; the last known word decides.
+#: word of a code such as `a:b` -> (kind, status), whatever the reported status; the last known word decides.
 _VERDICTS_OF_PARTS: dict[str, tuple[str, int]] = {
     "permission-denied": ("permission", 403),
     "personal-team-blocked": ("billing", 402),
@@ -133,7 +132,7 @@ _VERDICTS_OF_PARTS: dict[str, tuple[str, int]] = {
     "free-usage-exhausted": ("usage_limit", 429),
     "bad-credentials": ("sign_in", 401),
 }
-#: What a type word says where no status does: in a stream. A known code says more, and so does a code that is a status.
+#: type word -> status where none is reported, as in a stream. A known code, or one that is a status, comes first.
 _STATUS_OF_WORDS: dict[str, int] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -156,7 +155,7 @@ _STATUS_OF_WORDS: dict[str, int] = {
     "engine_overloaded_error": 529,
     "api_error": 500,
 }
-#: The same for any other word, by what is in it.
+#: part of any other word -> status where none is reported.
 _STATUS_OF_PARTS: tuple[tuple[str, int], ...] = (
     *((part, 429) for part in ("rate_limit", "too_many_requests", "resource_exhausted", "throttl", "quota_exceeded")),
     *((part, 529) for part in ("overloaded", "at_capacity", "capacity_exceeded")),
@@ -180,14 +179,14 @@ _QUOTA_PHRASES = (
     "insufficient balance",
     "recharge",
 )
-#: Words of an account that has to be paid for, where the status says only "later".
+#: Phrases of an account that must be paid for, although the status only means "later".
 _CREDIT_PHRASES = ("out of credits", "all available credits", "spending limit")
 _BAD_IMAGE_PHRASE = "could not process image"
-#: Words of a refused token; the status may be that of a missing permission.
+#: Phrases of a refused token; the status may be that of a missing permission.
 _BAD_TOKEN_PHRASES = ("oauth2 access token", "validated")
-#: In characters; what is longer explains nothing.
+#: Longest message, in characters.
 _MAX_MESSAGE = 10_000
-#: What is read of a member of an error, which may be as long as an event.
+#: Characters that are read of a member of an error, which may be as long as an event.
 _MAX_READ = 4 * _MAX_MESSAGE
 _DEFAULT_MESSAGES = {
     "cyber_policy": "The request was refused by the upstream's cybersecurity policy.",
@@ -202,7 +201,7 @@ class Failure:
 
     kind         a row of proxy.errors.KINDS
     status       HTTP status for the caller
-    retry_after  seconds, when the upstream named a time
+    retry_after  seconds, if the upstream named a time
     """
 
     kind: str
@@ -212,7 +211,7 @@ class Failure:
     code: str | None = None
 
 
-#: Kind and status of a failure that says nothing at all: such a one most likely passes.
+#: Kind and status of a failure that names nothing at all: most likely it passes.
 UNEXPLAINED = ("transient", 503)
 
 
@@ -223,12 +222,13 @@ def failure_of(
     unknown: tuple[str, int] = ("upstream", 500),
     unexplained: tuple[str, int] = UNEXPLAINED,
 ) -> Failure:
-    """The failure that an error event reports, or the body of an answer with an error status:
-    `{"type": "error", "status": 429, "error": {"code", "type", "message"}, "headers": {}}`, any of them missing.
+    """The failure reported by an error event, or by the body of an answer with an error status.
 
+    event        {"type": "error", "status": 429, "error": {"code", "type", "message"}, "headers": {}}; any may be
+                 missing
     now          epoch seconds, for answers that name a moment
     unknown      kind and status of a failure that names nothing known
-    unexplained  the same of one that names nothing at all
+    unexplained  kind and status of a failure that names nothing at all
     """
     error = error_object(event)
     if error is None:  # some put code and message at the top level
@@ -237,7 +237,7 @@ def failure_of(
 
 
 def _names_anything(error: Mapping[str, Any]) -> bool:
-    """Whether there is a code, a type or a message, if an unknown one."""
+    """Whether there is a code, a type or a message, even an unknown one."""
     return any(_word(error.get(name)).strip() not in ("", "error") for name in ("code", "type", "message"))
 
 
@@ -256,7 +256,7 @@ def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float, unk
     if kind == "context" and "context window" not in text:
         message = f"context window exceeded: {message}"
     wait = retry_after_of(event, error, now=now)
-    if kind == "usage_limit":  # a retry-after beside the end of the window is for the next try
+    if kind == "usage_limit":  # next to the end of the window, a retry-after only means the next try
         wait = max((seconds for seconds in (wait, _reset_of(error, now)) if seconds is not None), default=None)
     return Failure(
         kind,
@@ -276,15 +276,14 @@ def _named_status(event: Mapping[str, Any], error: Mapping[str, Any]) -> int | N
 
 
 def _status(value: Any) -> int | None:
-    """An error status, as a number or as its digits."""
+    """An error status from a number or its digits, else None."""
     if isinstance(value, str) and len(value) == 3 and value.isascii() and value.isdecimal():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and is_refusal(value) else None
 
 
 def _implied_status(error: Mapping[str, Any], code: str, word: str) -> int | None:
-    """The status that an error object without one means: its code is a status, or a word that stands for one, or its
-    type is such a word."""
+    """The status meant by an error object without one: its code is a status, or its code or type a word for one."""
     numeric = _status(error.get("code"))
     if numeric is not None or code in _CODES or code in _TRANSIENT_WORDS:
         return numeric
@@ -300,13 +299,13 @@ _NONE = ("", 0)
 
 
 def _verdict(code: str, word: str, status: int | None, text: str) -> tuple[str, int]:
-    """`(kind, status)` of what is known better than by the status that it came with; `_NONE` for anything else."""
+    """`(kind, status)` of an error whose words mean more than its reported status; `_NONE` for any other."""
     known = _VERDICTS.get(code) or _VERDICTS.get(word)
     for part in code.split(":"):
         known = _VERDICTS_OF_PARTS.get(part, known)
     if known is not None:
         return known
-    if code in _CODES or word in _CODES or word in _WORDS:  # they say more than phrases
+    if code in _CODES or word in _CODES or word in _WORDS:  # these are more exact than phrases
         return _NONE
     if _BAD_IMAGE_PHRASE in text:
         return _VERDICTS["invalid_image"]
@@ -319,9 +318,9 @@ def _verdict(code: str, word: str, status: int | None, text: str) -> tuple[str, 
 
 def _kind(code: str, word: str, status: int | None, text: str, unknown: tuple[str, int]) -> tuple[str, int]:
     """`(kind, default status)`; the order of the tests matters."""
-    if "usage_limit_reached" in (code, word) or "insufficient_quota" in (code, word) or _tells_of_quota(status, text):
+    if "usage_limit_reached" in (code, word) or "insufficient_quota" in (code, word) or _means_quota(status, text):
         return "usage_limit", 429
-    if _tells_of_overflow(status, text):
+    if _means_overflow(status, text):
         return "context", 413
     known = _CODES.get(code) or _CODES.get(word) or _WORDS.get(word)
     if known is not None:
@@ -340,13 +339,13 @@ def _kind(code: str, word: str, status: int | None, text: str, unknown: tuple[st
         return "transient", 503
     if status is None:
         return unknown
-    # what is too large for them is a prompt that does not fit, whatever the words: the client's cure is the same
+    # too large means a prompt that does not fit, whatever the words: the client's cure is the same
     return "context" if status == 413 else kind_of_status(status), status
 
 
-def _tells_of_quota(status: int | None, text: str) -> bool:
-    """Whether the words are about a spent allowance. Beside a refusal they are the caller's, and a server that fails
-    tells of no quotas but the plan's; a 402 is clear as it is."""
+def _means_quota(status: int | None, text: str) -> bool:
+    """Whether the text is about a spent allowance. With a refusal it may quote the caller, and a server that fails
+    names no quotas but the plan's; a 402 is clear by itself."""
     if status in _CLEAR:
         return False
     if _USAGE_LIMIT_PHRASE in text:
@@ -354,13 +353,13 @@ def _tells_of_quota(status: int | None, text: str) -> bool:
     return status in (None, 403, 429) and any(phrase in text for phrase in _QUOTA_PHRASES)
 
 
-def _tells_of_overflow(status: int | None, text: str) -> bool:
+def _means_overflow(status: int | None, text: str) -> bool:
     if any(phrase in text for phrase in _CONTEXT_PHRASES):
         return True
     return status in _REFUSALS and _CONTEXT_PHRASE_OF_A_REFUSAL in text
 
 
-#: Statuses that say what they mean.
+#: Statuses that need no words to explain them.
 _CLEAR = frozenset({400, 401, 402, 404, 408, 413, 422})
 
 
@@ -372,7 +371,7 @@ _TRY_AGAIN = re.compile(r"try again in (\d+(?:\.\d+)?)\s*(ms|s\b|seconds?)", re.
 
 
 def retry_after_of(event: Mapping[str, Any], error: Mapping[str, Any], *, now: float) -> float | None:
-    """Seconds to wait as the event names them, in any of the places where they occur."""
+    """Seconds to wait, from any place where an event names them; None without any."""
     headers = event.get("headers")
     headers = {str(key).lower(): value for key, value in headers.items()} if isinstance(headers, Mapping) else {}
     for value in (
@@ -395,7 +394,7 @@ def retry_after_of(event: Mapping[str, Any], error: Mapping[str, Any], *, now: f
 
 
 def _reset_of(error: Mapping[str, Any], now: float) -> float | None:
-    """Seconds until a window begins anew."""
+    """Seconds until the window is reset, None if the error does not say."""
     seconds = as_seconds(error.get("resets_in_seconds"))
     if seconds is not None:
         return seconds
@@ -403,12 +402,12 @@ def _reset_of(error: Mapping[str, Any], now: float) -> float | None:
     return as_seconds(max(0.0, moment - now)) if moment is not None and now else None
 
 
-#: Nobody waits for thirty years.
+#: Longer times (thirty years) are nonsense.
 _LONGEST_S = 1e9
 
 
 def as_seconds(value: Any) -> float | None:
-    """A sane number of seconds (or per cent) out of JSON or a header, else None."""
+    """A sane number of seconds (or per cent) from JSON or a header, else None."""
     seconds = _number(value)
     return seconds if seconds is not None and 0 <= seconds < _LONGEST_S else None
 
@@ -424,7 +423,7 @@ def _number(value: Any) -> float | None:
 
 
 def moment_of_http_date(value: str) -> float | None:
-    """An HTTP date as epoch seconds; None for anything else, and for a moment that no calendar has."""
+    """An HTTP date as epoch seconds; None for anything else, and for an impossible date."""
     try:
         moment = parsedate_to_datetime(value)
         return (moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)).timestamp()

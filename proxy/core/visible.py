@@ -1,4 +1,4 @@
-"""How much of an answer its client has seen. It decides what may still be done about a failure."""
+"""How much of an answer its client has seen, which decides what may still be done about a failure."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 
 from proxy.core.blocks import REDACTED_THINKING, THINKING
 
-#: Types of events without a word of the model.
+#: Types of events that carry no word of the model.
 FRAMING_EVENTS = frozenset({"message_start", "ping"})
-#: Pieces and the end of a block, which show no more than its start did.
+#: Deltas and the end of a block, which show no more than its start did.
 _PARTS = frozenset({"content_block_delta", "content_block_stop"})
-#: Blocks after which an answer may still be asked for again.
+#: Blocks after which the request may still be repeated.
 _THOUGHTS = frozenset({THINKING.name, REDACTED_THINKING.name})
 
 
 class Visible(IntEnum):
-    """Ordered by what stands against asking again.
+    """Levels, ordered from free to repeat to final.
 
-    NOTHING   not even the status is out
-    FRAMING   the head of a stream, `message_start` and pings: no word of the model
+    NOTHING   not even the status was sent
+    FRAMING   the head of a stream, `message_start` and pings were sent: no word of the model
     BUFFERED  the model has said something, and all of it, the head too, is held back
-    THINKING  thoughts alone are out
-    CONTENT   anything else is out, or the end: nothing may be said in its place
+    THINKING  only thoughts were sent
+    CONTENT   anything else was sent, or the end: nothing may replace it
     """
 
     NOTHING = 0
@@ -33,7 +33,7 @@ class Visible(IntEnum):
     CONTENT = 4
 
     def after(self, events: Iterable[Mapping[str, Any]]) -> Visible:
-        """What a client has seen once it also got these Messages events.
+        """The level once the client also got these Messages events.
 
         >>> Visible.NOTHING.after([{"type": "message_start"}, {"type": "ping"}]).name
         'FRAMING'

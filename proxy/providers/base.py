@@ -1,4 +1,4 @@
-"""What providers do alike, where a provider says nothing else."""
+"""Base classes with the providers' common behaviour."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Section = TypeVar("Section")
 
 
 class BaseProvider(Generic[Section]):
-    """Catalogue, settings, and a service that says how much of the input it had in its cache.
+    """A provider whose service reports how much of the input was cached.
 
-    entry    of the provider
-    section  the settings of the entry
+    entry    the provider's entry
+    section  the class of its settings
     """
 
     entry: Entry
@@ -33,7 +33,7 @@ class BaseProvider(Generic[Section]):
 
     @property
     def _settings(self) -> Section:
-        """As they are now."""
+        """The current settings."""
         return self._services.config().section(self.section)
 
     def ingress(self, model: str) -> IngressRules:
@@ -53,7 +53,7 @@ class BaseProvider(Generic[Section]):
 
 
 class SignedInProvider(BaseProvider[Section]):
-    """A provider with one credential, which stands for the account."""
+    """A provider with one credential, which identifies the account."""
 
     def __init__(self, services: Services, credentials: CredentialSource) -> None:
         super().__init__(services)

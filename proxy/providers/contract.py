@@ -41,19 +41,19 @@ from proxy.settings import is_loopback
 
 #: Translating and writing a longer request would hold the loop for milliseconds; a thread costs a tenth of one.
 LARGE_BYTES = 128 * 1024
-#: Messages at the end of a conversation that stay with a call whose answer is being read: results of the last turn's
-#: calls are among them.
+#: Last messages of a conversation that a call keeps while its answer is read; the results of the last turn's calls are
+#: among them.
 KEPT_MESSAGES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a requested name comes to: decided by the provider before anything is sent.
+    """The upstream model and settings of a requested name, decided by the provider before anything is sent.
 
     model   upstream model id
     tier    service tier, None for the ordinary one
     effort  reasoning effort, None when none was asked for
-    uploads_noted  a picture that was uploaded to a service becomes a note, as any other that is not sent
+    uploads_noted  a picture that was uploaded to a service becomes a note, like any other that is not sent
     """
 
     model: str
@@ -69,20 +69,20 @@ class Call:
     request      the hub request: a checked Messages dict; never changed before `let_go`. For `NativeResponses`, the
                  Responses body
     model        the name asked for, without `[1m]`
-    told         how answers call it, where that is another name
+    shown_name   the model name in answers, "" when it is `model`
     target       what the provider made of the name
     request_id   ours: in the answer's headers, the log and the monitor
     session      session id for caches and affinity, None when the client named none
     owner        key of conversation state, None for a request that must leave none behind
     auto_review  the safety classifier, sent to a model of our choice
     cache_hint   the caller's own prompt cache key, for a request without a session
-    folded       the answer is sent whole: nothing of it is seen before its end
+    folded       the answer is sent whole, at its end
     converted    the answer is rendered for another API than Messages: searches have blocks of their own, and
                  citations with their places in the text
-    capture      what is kept of the request for finding faults; mostly nothing
+    capture      records the request for finding faults; mostly nothing
     timings      where its time goes
     size         bytes of the client's body, 0 for a request of our own
-    own_id       an id that a body names -> the caller's own, where several callers share the proxy
+    own_id       an id in a body -> the caller's own, where several callers share the proxy
     simplified   names of tools whose schema was too much work to be sent in full; grows by translation
     """
 
@@ -96,7 +96,7 @@ class Call:
     cache_hint: str | None = None
     folded: bool = False
     converted: bool = False
-    told: str = ""
+    shown_name: str = ""
     recorder: Recorder = field(default_factory=NullRecorder)
     capture: RequestCapture = NULL_CAPTURE
     timings: Timings = field(default_factory=Timings)
@@ -106,13 +106,15 @@ class Call:
 
     @property
     def large(self) -> bool:
-        """Whether what walks all of the request is done in a thread."""
+        """Whether the request is so large that walking all of it needs a thread."""
         return self.size > LARGE_BYTES
 
     def let_go(self) -> None:
-        """The answer is being read, so the request is not sent again: of its conversation the first message stays, by
-        which it is known, and the last ones. Done in place, since many hold it: objects take three times the bytes of
-        their JSON, and a stream goes on for minutes. A capture may not have been written yet."""
+        """Drops the middle of the conversation, since a request whose answer is being read is not sent again.
+
+        The first message, which identifies the conversation, and the last ones stay. Done in place, since many hold the
+        list: objects take three times the bytes of their JSON, and a stream lasts for minutes. Does nothing with a
+        capture, which may not have been written yet."""
         messages = self.request.get("messages")
         if type(messages) is list and self.capture is NULL_CAPTURE:
             del messages[1:-KEPT_MESSAGES]
@@ -120,11 +122,11 @@ class Call:
     @property
     def shown(self) -> str:
         """The name that answers carry."""
-        return self.told or self.model
+        return self.shown_name or self.model
 
     @property
     def cache_key(self) -> str | None:
-        """What the upstream may keep prompts by."""
+        """The key under which the upstream may cache prompts."""
         return self.session or self.cache_hint
 
     def record(self, event: LifecycleEvent) -> None:
@@ -145,25 +147,25 @@ class Provider(Protocol):
     def label(self) -> str: ...
 
     def ingress(self, model: str) -> IngressRules:
-        """In what the provider differs on the OpenAI-style routes, as far as it has no ways of its own there; models of
-        one provider may differ too. `model` is the name asked for."""
+        """How requests of the OpenAI-style routes are translated for this provider, where it has no parser of its own.
+        Models of one provider may differ. `model` is the name asked for."""
         ...
 
     def hosted_tools(self, model: str) -> frozenset[str]:
-        """The tools of the Messages API that run upstream and that this model has: kinds without their date, such as
-        `web_search`. `model` is the name asked for."""
+        """The tools of the Messages API that run upstream and that this model has, without their date: `web_search`.
+        `model` is the name asked for."""
         ...
 
     def catalog(self) -> Catalog:
-        """The one of the entry, or one that lists more of what its prefixes lead to. At once."""
+        """The entry's catalogue, or one that lists more models behind its prefixes. Never waits."""
         ...
 
     def signed_in(self) -> bool:
-        """Whether there is a credential to try, without asking anybody: in memory, or by the date of a file."""
+        """Whether there is a credential to try, known without a request: in memory, or by the date of a file."""
         ...
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        """Aliases, suffixes, forced settings. Raises RequestError when the result is not served."""
+        """Applies aliases, suffixes and forced settings. Raises RequestError when the result is not served."""
         ...
 
     async def count_tokens(self, call: Call) -> int:
@@ -187,7 +189,7 @@ class Provider(Protocol):
 
 @runtime_checkable
 class OwnChat(Protocol):
-    """A provider whose chat route has a list of fields of its own."""
+    """A provider whose chat route has its own list of fields."""
 
     def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
         """A chat body, whose `model` is checked, as a hub request. Raises InvalidRequest and RequestError."""
@@ -196,10 +198,10 @@ class OwnChat(Protocol):
 
 @dataclass(slots=True)
 class NativeEnd:
-    """What is known once the body was read.
+    """What is known once the body has been read.
 
     usage    Messages counters
-    failure  why the answer is no success although it is whole; of a refusal it is known at once
+    failure  why a whole answer is no success; a refusal's is known from the start
     """
 
     usage: Usage | None = None
@@ -208,10 +210,10 @@ class NativeEnd:
 
 @dataclass(frozen=True, slots=True)
 class NativeAnswer:
-    """An answer that is passed on as it is.
+    """An answer that is passed on unchanged.
 
     status, headers  what the client gets; only headers that are safe to pass on
-    chunks           the body as it comes, in one piece where no stream was asked for. Raises UpstreamError when the
+    chunks           the body as it arrives, in one piece where no stream was asked for. Raises UpstreamError when the
                      upstream breaks off
     end              filled while the body is read
     """
@@ -227,11 +229,11 @@ class NativeResponses(Protocol):
     """A provider that speaks the Responses API itself: bodies pass through."""
 
     def lenient_body(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """A body without what the upstream would refuse, and the paths of what that was. Raises InvalidRequest."""
+        """The body without what the upstream would refuse, and the paths that were dropped. Raises InvalidRequest."""
         ...
 
     def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
-        """What a requested name comes to on the native route, where no settings are forced. Raises RequestError."""
+        """Resolves a name for the native route, where no settings are forced. Raises RequestError."""
         ...
 
     def native(self, call: Call) -> AbstractAsyncContextManager[NativeAnswer]:
@@ -245,8 +247,8 @@ class MediaCall:
 
     request_id  ours: for the log
     session     the client's session, None when it named none
-    sent        called once when the request's body is not needed any more, so that its bytes may be given back
-    timings     as of a `Call`
+    sent        called once when the request's body is no longer needed, so that its bytes may be released
+    timings     where its time goes
     """
 
     request_id: str
@@ -262,9 +264,9 @@ class MediaCall:
 
 @dataclass(frozen=True, slots=True)
 class MediaAnswer:
-    """An answer that is whole and was checked, and is passed on byte by byte.
+    """A whole, checked answer, passed on byte by byte.
 
-    headers  those of the upstream that are safe to pass on
+    headers  the upstream's headers that are safe to pass on
     body     JSON; taking it forgets it
     text     the transcript; empty for images
     usage    Messages counters, None when the service gives none
@@ -282,20 +284,20 @@ class Images(Protocol):
 
     @property
     def image_model(self) -> str:
-        """The one model there is."""
+        """The only image model."""
         ...
 
     async def make_images(self, call: MediaCall, request: ImageRequest) -> MediaAnswer:
-        """Raises ProxyError. Being cancelled releases the upstream at once."""
+        """Makes or edits images. Raises ProxyError. Cancelling releases the upstream at once."""
         ...
 
 
 @runtime_checkable
 class Transcription(Protocol):
-    """A provider that writes down recordings."""
+    """A provider that transcribes recordings."""
 
     async def transcribe(self, call: MediaCall, request: TranscriptionRequest) -> MediaAnswer:
-        """Raises ProxyError. Being cancelled releases the upstream at once."""
+        """Transcribes a recording. Raises ProxyError. Cancelling releases the upstream at once."""
         ...
 
 
@@ -304,30 +306,30 @@ class Remembering(Protocol):
     """A provider that keeps state of conversations beyond a request."""
 
     def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
-        """A request of this owner was answered by another provider. `request_id` is for the log."""
+        """Notes that another provider answered a request of this owner. `request_id` is for the log."""
         ...
 
 
 @runtime_checkable
 class TellsAllowance(Protocol):
-    """A provider whose service can be asked what is left."""
+    """A provider whose service reports what is left of the allowance."""
 
     async def ask_allowance(self) -> UsageReport:
-        """Raises ProxyError."""
+        """Asks the service. Raises ProxyError."""
         ...
 
 
 @runtime_checkable
 class Caching(Protocol):
-    """A provider that knows more of the prompt cache of its service."""
+    """A provider that knows about the prompt cache of its service."""
 
     def tells_cached(self, model: str) -> bool:
-        """Whether the service says how much of the input it had in its cache; no number then means none. `model` as the
-        upstream calls it."""
+        """Whether the service reports how much of the input was cached; a missing number then means none. `model` is
+        the upstream's id."""
         ...
 
     def cache_owner(self) -> Hashable:
-        """Whose cache it is, to be compared only: another account or key has another cache. None: not known."""
+        """The owner of the cache, for comparison only: each account or key has its own. None: not known."""
         ...
 
 
@@ -336,7 +338,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Timers and limits that are not the defaults: at most one value of each kind, such as `SocketTimers(start=1.0)`.
+    """Timers and limits that replace the defaults: at most one value of each kind, such as `SocketTimers(start=1.0)`.
 
     >>> Tuning((3,)).of(int), Tuning().of(int)
     (3, 0)
@@ -345,24 +347,24 @@ class Tuning:
     values: tuple[object, ...] = ()
 
     def of(self, kind: type[T]) -> T:
-        """The value of a kind, its defaults when none was given."""
+        """The value of a kind, or its defaults when none was given."""
         found = next((value for value in self.values if isinstance(value, kind)), None)
         return kind() if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the application lends its providers. Time, chance and sleep are arguments so that tests own them.
+    """What the application gives its providers. Tests replace time, randomness and sleep.
 
-    config      the settings as they are now: re-read for each request
+    config      returns the current settings, re-read for each request
     config_dir  where credentials live
     http        the client for calls, HTTP and WebSocket; it knows the outgoing proxies
-    direct      the same without proxies, see `client_for`
+    direct      a client without proxies, see `client_for`
     clock       epoch seconds
     tuning      timers and limits, for tests
-    allowances  gets what an answer says of the account's allowance
-    happened    gets sign-ins that are renewed, and what happens to sockets
-    account     the name of the account that the provider is made for; "" for the one without
+    allowances  receives what an answer says of the account's allowance
+    happened    receives renewed sign-ins, and what happens to sockets
+    account     the name of the provider's account; "" for the unnamed one
     """
 
     config: Callable[[], Config]
@@ -382,14 +384,14 @@ class Services:
 
     @property
     def lent(self) -> Lent:
-        """What credentials are lent."""
+        """The services that credentials use."""
         return Lent(self.config_dir, self.clock, self.sleep, self.log, self.happened)
 
     def signs_as(self, label: str) -> str:
-        """Under what name encrypted reasoning is handed out and taken back: an account cannot read that of another."""
+        """The name that marks encrypted reasoning: an account cannot read another's."""
         return account_key(label, self.account)
 
     def client_for(self, url: str) -> aiohttp.ClientSession:
-        """The client for a service that is reached directly when it is on this machine, whatever the environment says:
-        so the vendors' own clients do it."""
+        """The client for a service. One on this machine is reached without a proxy, whatever the environment says, as
+        the vendors' own clients do."""
         return self.direct if is_loopback(urlsplit(url).hostname or "") else self.http

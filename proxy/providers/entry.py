@@ -1,7 +1,7 @@
 """What the program knows of a provider before it uses it: each folder exports one entry, the registry lists them.
 
-Settings, command line, routing and documents are made of entries, so an entry is light to import: the provider and its
-account are loaded when they are made.
+Settings, command line, routing and documents are built from entries, so an entry is light to import: the provider and
+its account are loaded when they are made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def later(place: str) -> Callable[[Any], Any]:
-    """What `module:name` makes of its one argument; the module is imported by the first call."""
+    """A function that passes its argument to `module:name`; the first call imports the module."""
 
     def make(given: Any) -> Any:
         module, _, name = place.partition(":")
@@ -42,9 +42,9 @@ class Entry:
     account   makes its account, for the command line
     sign_in   how a user signs in, in words
     adding    the catalogue with ids that the settings add; the section then has them as `models`
-    own       given the folder of a named account, what makes its settings of those of all: without keys and tokens of
-              another account, see `OwnSettings`; None: the settings have none
-    key       the variable of the key that stands in for a sign-in, "" where there is one
+    own       folder of a named account -> what turns the common settings into the account's, without another account's
+              keys and tokens, see `OwnSettings`; None: the settings have none
+    key       the variable of the key that replaces a sign-in, "" where users sign in
     examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
     """
 
@@ -65,7 +65,7 @@ class Entry:
         return self.catalog.label
 
     def catalog_now(self, config: Config) -> Catalog:
-        """The catalogue as the settings have it."""
+        """The catalogue with the models that the settings add."""
         if self.adding is None or self.settings is None:
             return self.catalog
         return self.adding(config.section(self.settings).models)
@@ -77,10 +77,10 @@ class Entry:
 
 
 class OwnSettings:
-    """The settings of all with some values of the account's own. Made again only when one of them is another.
+    """The common settings with some values of the account's own. Made again only when one of them changes.
 
-    section  of the values
-    values   field -> value, as they are now
+    section  the settings class that has these values
+    values   returns the current values by field
     """
 
     def __init__(self, section: type[Any], values: Callable[[], Mapping[str, Any]]) -> None:
@@ -96,17 +96,17 @@ class OwnSettings:
 
 
 def account_titles(providers: Iterable[Entry]) -> str:
-    """The titles of the providers that have an account, for a message."""
+    """The titles of the providers with an account, for a message."""
     return ", ".join(entry.title for entry in providers if entry.account is not None)
 
 
 def named(name: str, providers: Iterable[Entry]) -> Entry | None:
-    """The provider that a user means by its label or by the name of its service."""
+    """The provider with this label or service name."""
     return next((entry for entry in providers if name in (entry.catalog.label, entry.catalog.service)), None)
 
 
 def doubtful(config: Config, providers: Sequence[Entry]) -> list[str]:
-    """Warnings about models of the settings: those that another provider has too, and those in no list."""
+    """Warnings about models in the settings: another provider has them too, or no list has them."""
     catalogs = [entry.catalog_now(config) for entry in providers]
     warnings = []
     for entry, catalog in zip(providers, catalogs, strict=True):

@@ -1,13 +1,13 @@
 """Simulated upstreams: real servers on loopback that speak a provider's wire as strictly as the provider does.
 
-They are written from what is known of the wire and share no code with the providers of the proxy, so that a
-misreading on either side shows as a refused request. One implementation serves three uses: the start without an
-account, the fixture of the tests, the load target of the benchmark.
+They are written from what is known of the wire and share no code with the proxy's providers, so that a misreading on
+either side shows as a refused request. One implementation has three uses: the start without an account, the fixture of
+the tests, the load target of the benchmark.
 
-`server` lists and serves them; `upstream` is what each of them has, its kept requests among it. The
-rooms: `model/` the small model that answers, `play/` scripts and faults and the player of both, `wires/` the three APIs
-(how each is read, answered, checked and spoilt, whoever speaks it) and Connect, `oauth/` what sign-in services share,
-and a folder for each upstream with its accounts, headers, models, refusals and failures.
+`server` lists and serves them; `upstream` is their common part, with the kept requests. The rooms: `model/` the small
+model that answers, `play/` scripts, faults and their player, `wires/` the three APIs (how each is read, answered,
+checked and spoilt) and Connect, `oauth/` what sign-in services share, and a folder for each upstream with its accounts,
+headers, models, refusals and failures.
 """
 
 from proxy.sandbox.p1.options import P1Options

@@ -34,29 +34,29 @@ from proxy.sandbox.upstream import MAX_BODY_BYTES, Host, Options, Simulator, Ups
 
 SIMULATORS: tuple[Simulator, ...] = (P1_SIMULATOR, P2_SIMULATOR, P3_SIMULATOR, P4_SIMULATOR, P5_SIMULATOR)
 
-#: Every fault that a step of a script may name, by the place where it can be played.
+#: Every fault that a script's step may name, by place.
 FAULTS: Tables = {place: table for simulator in SIMULATORS for place, table in simulator.tables.items()}
 
 
 HOST = "127.0.0.1"
 
-#: How long open answers may go on when the server stops. They are simulated: nobody loses anything.
+#: Seconds that open answers may go on when the server stops. They are simulated, so no data is lost.
 SHUTDOWN_S = 0.1
 
 Steps = Iterable[Mapping[str, Any]] | Path
 
 
 class Sandbox:
-    """Simulated upstreams on a loopback port; the state and the switches of each are an attribute named by its label.
+    """Simulated upstreams on a loopback port; each one's state and switches are an attribute named by its label.
 
     >>> async def example() -> dict[str, str]:
     ...     async with Sandbox(script=[{"fault": "cut_text"}]) as sandbox:
     ...         return sandbox.settings()
 
-    `script` is a list of steps or a JSON file of them (see `proxy.sandbox.play.script`): a step that names no
-    provider is used by whichever gets a request for it; `p1.script` and its like hold what each may still play.
-    `options` are those of the upstreams that need others than the default ones. `port` 0 takes a free one, which is
-    kept over stop and start. State lives as long as the object, so a restart looks like an outage.
+    `script` is a list of steps or a JSON file of them (see `proxy.sandbox.play.script`). A step without a provider is
+    used by the first one with a request for it; `p1.script` and the like hold each one's remaining steps. `options` are
+    those of the upstreams that do not use the defaults. `port` 0 takes a free one, which is kept over stop and start.
+    State lives as long as the object, so a restart looks like an outage.
     """
 
     p1: P1
@@ -139,11 +139,10 @@ class Sandbox:
     def write_credentials(
         self, config_root: Path, *, lifetime_s: int | None = None, expires_ms: int | None = None
     ) -> Path:
-        """Signs in wherever that is needed and stores the credentials as the proxy would, in a folder a label.
+        """Signs in where needed and stores the credentials as the proxy would, in one folder for each label.
 
-        A negative `lifetime_s` stores an expired token (with a refresh token that works); `expires_ms` only changes
-        the time in the file. Returns the file of P1.
-        """
+        A negative `lifetime_s` stores an expired token (with a refresh token that works); `expires_ms` only changes the
+        time in the file. Returns the file of P1."""
         for label, upstream in self.upstreams.items():
             for name, text in upstream.credentials(lifetime_s, expires_ms).items():
                 _write_private(config_root / label / name, text)

@@ -1,4 +1,4 @@
-"""What every simulated upstream has: a host, a script, the way of a request, and what tests may look at."""
+"""The common part of simulated upstreams: a host, a script, the handling of a request, and records for tests."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ KEPT_REQUESTS = 128
 
 @dataclass(slots=True)
 class Received:
-    """`status` is 0 until the answer began; `body` is None when it was not JSON. Header names in any case.
+    """A request. `status` is 0 until the answer begins; `body` is None when it was not JSON. Header names in any case.
 
-    `size` counts the bytes of the body or frame; `socket` is the number of the socket it came over, None for HTTP, and
-    then the headers are those of the upgrade.
-    """
+    `size` counts the bytes of the body or frame; `socket` is the number of the socket it came over, None for HTTP; with
+    a socket the headers are those of the upgrade."""
 
     path: str
     headers: Mapping[str, str]
@@ -43,11 +42,10 @@ class Received:
 
 @dataclass(slots=True)
 class Socket:
-    """An upgrade and what came over it. `status` is 101, that of the refusal, or 0 when there was no answer.
+    """An upgrade and its traffic. `status` is 101, that of the refusal, or 0 without an answer.
 
     `frames` are the last text and binary frames, oldest first; `pings` and `pongs` count those of the client;
-    `close_code` is None before the end, and 1006 when the end came without a close frame.
-    """
+    `close_code` is None before the end, and 1006 after an end without a close frame."""
 
     number: int
     headers: Mapping[str, str]
@@ -65,20 +63,20 @@ async def receive(request: web.Request) -> Received:
 
 
 def read_json(data: bytes) -> Any:
-    """None for what is no JSON."""
+    """The JSON value, None for anything else."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
 
 
-#: As generous as the proxy's own limit, and a little more: the proxy wraps what it gets.
+#: The proxy's own limit and a little more, since the proxy wraps what it gets.
 MAX_BODY_BYTES = 80 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class Host:
-    """The server that the simulated upstreams share. `origin` is known once it has its port."""
+    """The server of the simulated upstreams. `origin` is known once it has its port."""
 
     clock: Callable[[], float] = time.time
     origin: str = ""
@@ -93,7 +91,7 @@ class Options:
 
 
 class ServedWire(NamedTuple):
-    """One way to be answered, and the faults that it knows."""
+    """A wire, and its faults."""
 
     place: Place
     http_faults: Mapping[str, HttpFault]
@@ -104,14 +102,14 @@ class ServedWire(NamedTuple):
         return {**self.http_faults, **self.faults}
 
     def play(self, answer: Playable, fault: str, params: Mapping[str, Any]) -> Reply | Iterable[Action]:
-        """What the fault makes of the answer."""
+        """The answer with a fault."""
         if fault in self.http_faults:
             return self.http_faults[fault](**params)
         return answer.finished(self.faults[fault](answer, **params))
 
 
 class Prepared(NamedTuple):
-    """A request that passed the checks. `instead` is the fault that comes when no step of the script does."""
+    """A request that passed the checks. `instead` is the fault that applies without a step of the script."""
 
     wire: ServedWire
     answer: Playable
@@ -124,7 +122,8 @@ Prepare = Callable[[web.Request, Any], Prepared]
 
 
 class Upstream:
-    """`requests` holds the last KEPT_REQUESTS for an answer, oldest first; refused ones are among them."""
+    """A simulated upstream. `requests` holds the last KEPT_REQUESTS requests for an answer, oldest first, refused ones
+    too."""
 
     options: Options
 
@@ -135,27 +134,27 @@ class Upstream:
         self.script = Script(tables)
         self.ids = Ids()
         self.requests: deque[Received] = deque(maxlen=KEPT_REQUESTS)
-        self.total_requests = 0  # all of them ever
+        self.total_requests = 0  # counts all requests
         self.active = 0  # requests being answered right now
         self._idle = asyncio.Event()
         self._idle.set()
         self.prompts = PromptCache(self.clock)
 
     def settings(self) -> dict[str, str]:
-        """The variables that point a proxy here."""
+        """The variables that point a proxy to this upstream."""
         raise NotImplementedError
 
     def credentials(self, lifetime_s: int | None, expires_ms: int | None) -> dict[str, str]:
-        """A fresh sign-in as a client stores it: file name -> text, see `Tokens.stored`. Empty: there is no sign-in."""
+        """A fresh sign-in in a client's form: file name -> text, see `Tokens.stored`. Empty without a sign-in."""
         return {}
 
     def encrypted(self, item_id: str, model: str) -> str:
-        """Encrypted content as this account would have got it for an item of this id, by this model: for a request that
-        is put together and not gone on with. "" where thoughts are not encrypted."""
+        """Encrypted content that this account could have got for an item of this id, by this model: for a test's own
+        request. "" when thoughts are not encrypted."""
         return ""
 
     def trace_headers(self) -> dict[str, str]:
-        """Headers of every answer but a refusal."""
+        """Headers of every answer except a refusal."""
         return {"x-request-id": self.ids.new("req")}
 
     def clock(self) -> float:
@@ -165,12 +164,12 @@ class Upstream:
     def cached_tokens(
         self, key: str | None, model: str, parts: Iterable[Any], tokens: int, *, account: str = ""
     ) -> int:
-        """How much of a prompt the cache of the account knew under the key, see `PromptCache`; nothing without one."""
+        """How many tokens of a prompt the account's cache had under the key, see `PromptCache`; 0 without a key."""
         return self.prompts.cached((account, key, model), parts, tokens) if key else 0
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Counts a request as active for as long as it is answered, however that ends."""
+        """Counts a request as active until its answer ends in any way."""
         self.active += 1
         self._idle.clear()
         try:
@@ -181,12 +180,12 @@ class Upstream:
                 self._idle.set()
 
     async def idle(self, timeout_s: float = 2.0) -> None:
-        """Returns when no request is being answered. Raises TimeoutError: a client keeps one open."""
+        """Waits until no request is being answered. Raises TimeoutError if a client keeps one open."""
         async with asyncio.timeout(timeout_s):
             await self._idle.wait()
 
     async def serve(self, prepare: Prepare, request: web.Request) -> web.StreamResponse:
-        """One request for an answer: the checks, then the script's step for it or the model's normal answer."""
+        """Serves one request for an answer: the checks, then the script's step for it or the model's normal answer."""
         with self.at_work():
             seen = await receive(request)
             self.note(seen)
@@ -203,12 +202,12 @@ class Upstream:
             return await play(request, headers, outcome, pace, prepared.answer.framing)
 
     def note(self, seen: Received) -> None:
-        """Counts and keeps a request."""
+        """Counts and records a request."""
         self.total_requests += 1
         self.requests.append(seen)
 
     def decide(self, prepared: Prepared, body: Mapping[str, Any]) -> tuple[Reply | Iterable[Action], Pace]:
-        """What to do and how fast, by the script's step for this request if there is one."""
+        """The actions and their pace, by the script's step for this request if there is one."""
         step = self.script.take(prepared.wire.place, body, last_prompt(prepared.answer.ask))
         return self._outcome(prepared, step), self._pace(step)
 
@@ -232,7 +231,7 @@ class Upstream:
 
 @contextmanager
 def refusals_noted(seen: Received) -> Iterator[None]:
-    """A refusal is the status of the request."""
+    """Records a refusal's status as that of the request."""
     try:
         yield
     except Refused as refused:
@@ -252,12 +251,11 @@ async def answer_refusals(request: web.Request, handler: Callable[[web.Request],
 
 @dataclass(frozen=True, slots=True)
 class Simulator:
-    """The entry of one simulated upstream: all that the sandbox must know to serve it.
+    """Describes one simulated upstream to the sandbox.
 
-    `upstream` is the class of its state, which gets a host, `options` and the tables of faults, and which knows what
-    variables and credentials lead to it; `routes` are the routes of such a state. `more` are the faults of places
-    where no answer is asked for.
-    """
+    `upstream` is the class of its state, which gets a host, `options` and the tables of faults, and makes the variables
+    and credentials that lead to it; `routes` returns the routes of such a state. `more` are the faults of places
+    without requests for answers."""
 
     label: str
     upstream: Callable[[Host, Any, Tables], Upstream]

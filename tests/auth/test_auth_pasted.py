@@ -67,12 +67,12 @@ async def asked(lines: Iterable[str | None]) -> tuple[str, list[str]]:
 
 async def test_a_wrong_paste_is_asked_for_again() -> None:
     code, said = await asked(["", ADDRESS.replace("state=S", "state=T"), ADDRESS])
-    assert code == "C/1" and [line.partition(":")[0] for line in said] == ["Of no use", "Of no use"]
+    assert code == "C/1" and [line.partition(":")[0] for line in said] == ["Not usable", "Not usable"]
 
 
 async def test_asking_ends() -> None:
     ended, said = await asked([""] * MAX_PASTES)
-    assert ended == f"None of {MAX_PASTES} pastes was of use; start again." and len(said) == MAX_PASTES
+    assert ended == f"None of {MAX_PASTES} pastes was usable; start again." and len(said) == MAX_PASTES
     assert await asked([None]) == ("The input ended before an address was pasted.", [])
     refused = await asked([f"{PATH}?state=S&error=access_denied&error_description=Not%20you"])
     assert refused == ("The sign-in was refused: access_denied: Not you.", [])

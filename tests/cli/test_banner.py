@@ -93,7 +93,7 @@ ON: list[tuple[dict[str, str], str, str]] = [
     ({"PROXY_P1_TRANSCRIPTIONS_API": "1"}, "on: Messages, transcripts", "images"),
     ({"PROXY_AUTO_MODE": "off"}, "auto mode: off", "judge"),
     ({}, "auto mode: judge where its model is signed in, else client", "warning"),
-    ({"PROXY_BIND_ADDRESS": "0.0.0.0"}, "warning: the listener is open to everybody who reaches it", "hunter"),
+    ({"PROXY_BIND_ADDRESS": "0.0.0.0"}, "warning: the listener is open to everyone who can reach it", "hunter"),
     ({"PROXY_BIND_ADDRESS": "0.0.0.0", "PROXY_API_KEY": "hunter2"}, "log: /state/model-proxy/proxy.log", "open to"),
 ]
 

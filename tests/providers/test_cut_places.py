@@ -12,14 +12,13 @@ from byte_places import Body
 from byte_rule import MESSAGES, Content, content_of
 from byte_table import P1, PROMPTS, SOCKET, Table, table_of
 from byte_tapes import Row
-from harness import Answer, Fake, played, until, use, whole_message
+from harness import Answer, Fake, played, store_account, until, use, whole_message
 from openai_live import CHAT
 from samples import Extent, each
 from wires import WIRES, Wire, by_reader
 
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
-from proxy.providers.accounts.named import root_of
 from proxy.sandbox import Sandbox
 from proxy.server.request.state import STATE
 
@@ -122,9 +121,7 @@ async def test_another_account_and_another_model_answer_alone_or_not_at_all(
 ) -> None:
     """The allowance turns out to be used up at each place of an answer; the second account's is as well, or is not."""
     declared = {"fallback": ((P1.model, ("kimi-k3",)),), "fallback_on": KINDS, "on_spent": "next"}
-    folder = root_of(tmp_path, "p1", "work") / "p1"
-    folder.mkdir(parents=True)
-    (folder / "auth.json").write_text("{}")
+    store_account(tmp_path, "p1")
     async with table_of(sandbox, tmp_path, P1, **declared) as table:
         await table.record()
         model, number = second(table), 0

@@ -104,7 +104,7 @@ async def test_hosted_search_alone_names_a_model_that_searches(live: Live, wire:
     refused = await live.post(ask(model=wire.model, tools=[search]))
     assert refused.status == 400 and SEARCHING_MODEL in refused.error["message"] and SEARCHING_MODEL in MODELS
     refused = await live.post(ask(model=wire.model, tools=[fetch]))
-    assert refused.status == 400 and f"{wire.label} has none such" in refused.error["message"]
+    assert refused.status == 400 and f"{wire.label} has no such tool" in refused.error["message"]
 
 
 @with_live(openai_routes=True)

@@ -236,24 +236,6 @@ async def test_a_missing_credential_is_told_without_asking_anybody(
     assert wire.traits.cure in answer.error["message"] and wire.sandbox(live).total_requests == 0
 
 
-async def test_a_refused_token_of_p2_is_renewed_once(live: Live) -> None:
-    live.sandbox.p2.revoke_access()
-    await told(live, ask(model="kimi-k2.6", stream=True))
-    assert live.sandbox.p2.refreshes == 1 and not live.sleeps
-    assert [seen.status for seen in live.sandbox.p2.requests] == [401, 200]
-
-
-@both_forms
-async def test_a_refused_renewal_names_the_cure_and_keeps_the_credential(live: Live, stream: bool) -> None:
-    stored = (live.root / "p2" / "auth.json").read_bytes()
-    live.sandbox.p2.tokens.revoke_refresh()
-    live.sandbox.p2.revoke_access()
-    answer = await live.post(ask(model="kimi-k2.6", stream=stream))
-    assert answer.status == 401 and "auth login p2" in answer.error["message"]
-    assert (live.root / "p2" / "auth.json").read_bytes() == stored
-    assert live.sandbox.p2.total_requests == 1
-
-
 # -- what is sent
 
 

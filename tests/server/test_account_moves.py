@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Fake, Live, ask, kinds, played, texts, until, use, watch_often, whole_message
+from harness import Fake, Live, ask, kinds, played, store_account, texts, until, use, watch_often, whole_message
 from openai_live import CHAT, RESPONSES, body_for
 
-from proxy.config import Config
 from proxy.errors import UpstreamError
-from proxy.providers.accounts.named import root_of
 from proxy.sandbox import Sandbox
 from proxy.server.request.state import STATE
 
 ACCOUNT = "x-model-proxy-account"
-START, *TEXT, REASON, STOP = whole_message("gpt-5.5", "fine")
+START, *TEXT, _, _ = whole_message("gpt-5.5", "fine")
 THOUGHT = [
     {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
@@ -30,9 +28,7 @@ SPENT = UpstreamError("no more", kind="usage_limit", provider="p1", retry_after=
 
 async def two_fakes(live: Live, *steps: Any, then: Sequence[Any] = ()) -> tuple[Fake, Fake]:
     """Two accounts of p1: what `default` does, and one that answers, or what it does `then`."""
-    folder = root_of(live.root, "p1", "work") / "p1"
-    folder.mkdir(parents=True)
-    (folder / "auth.json").write_text("{}")
+    store_account(live.root, "p1")
     first, second = Fake("p1", played(*steps)), Fake("p1", played(*(then or [whole_message("gpt-5.5", "second")])))
     accounts = live.app[STATE].accounts
     accounts.providers["p1"], accounts.named["p1/work"] = first, second
@@ -77,15 +73,6 @@ async def test_on_every_api(tmp_path: Path, path: str, body: dict[str, Any], str
         answer = await live.post({**body, "stream": stream}, path)
         assert answer.status == 200 and b"second" in answer.raw, answer.raw
         assert (len(first.calls), len(second.calls)) == (1, 1)
-
-
-async def test_with_fail_nobody_goes_on(tmp_path: Path) -> None:
-    assert Config().on_spent == "fail"
-    async with Sandbox() as sandbox, Live(sandbox, tmp_path) as live:
-        _, second = await two_fakes(live, SPENT)
-        answer = await live.post(ask())
-        assert answer.status == 429 and second.calls == []
-        assert "(account default of p1)" in answer.error["message"] and int(answer.headers["retry-after"]) >= 599
 
 
 @pytest.mark.parametrize("kind", ["rate_limit", "overloaded", "upstream", "transport", "permission", "context"])

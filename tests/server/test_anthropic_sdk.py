@@ -177,13 +177,6 @@ async def test_errors_become_the_classes_of_the_sdk(
     assert raised.value.request_id == raised.value.body["request_id"]
 
 
-async def test_an_unknown_model_and_an_unknown_path_are_errors_of_the_sdk(sdk: anthropic.AsyncAnthropic) -> None:
-    with pytest.raises(anthropic.BadRequestError, match="Supported:"):
-        await sdk.messages.create(model="nobody", max_tokens=100, messages=[USER])
-    with pytest.raises(anthropic.NotFoundError):
-        await sdk.models.retrieve("nobody")
-
-
 @by_kind
 @pytest.mark.parametrize("wire", ALL, ids=str)
 async def test_an_error_inside_a_stream_is_raised(sdk: anthropic.AsyncAnthropic, live: Live, wire: Wire) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from checks import check_message_stream
 from events import closed, delta, opened
-from harness import Answer, Fake, Live, ask, configured, kinds, until, use, watch_often, whole_message, with_live
+from harness import Answer, Fake, Live, ask, configured, kinds, tool, until, use, watch_often, whole_message, with_live
 
 from proxy.errors import ProxyError, UpstreamError
 from proxy.observe.lifecycle import Judged
@@ -258,15 +258,17 @@ async def test_other_safeguards_are_ignored(live: Live, safeguards: Any) -> None
     assert answer.status == 200 and "safeguard_results" not in answer.events[-2]["delta"]
 
 
-@pytest.mark.parametrize(("model", "small"), [("kimi-for-coding", None), ("cursor", None)])
+@pytest.mark.parametrize("model", ["kimi-for-coding", "cursor"])
 @with_live(auto_review_model="gpt-5.5[1m]")
-async def test_the_reviewer_may_be_chosen(live: Live, model: str, small: str | None) -> None:
+async def test_the_reviewer_may_be_chosen(live: Live, model: str) -> None:
     reviewer = use(live, Reviewed(review=says(False)))
     use(live, Reviewed([START, *used(0), *END], label="p2" if model.startswith("kimi") else "p5"))
     assert told(await live.stream(asking(model=model))) == {"t0": NOT_FLAGGED}
     assert [call.model for call in reviewer.calls] == ["gpt-5.5"]
 
 
+#: What the sandbox's models answer with two calls, and its reviewers find one of them harmful.
+TWO_CALLS = {"prompt": "use Bash: make all and use Bash: dangerous thing", "tools": [tool()]}
 MODELS = ("gpt-5.6-sol", "kimi-for-coding", "grok-4.6", "opencode-go/kimi-k2.6", "minimax-m3", "cursor")
 
 
@@ -275,25 +277,16 @@ async def test_every_provider_is_judged_and_none_is_told_of_the_users_policy(
     live: Live, sandbox: Sandbox, model: str
 ) -> None:
     """In the sandbox, with the reviewer of the provider that answers, where it has one."""
-    tools = [{"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}]
-    messages = [{"role": "user", "content": "use Bash: make all and use Bash: dangerous thing"}]
-    asked = asking(model=model, tools=tools, messages=messages)
-    answer = await live.stream(asked, {"x-claude-code-session-id": "s"})
+    answer = await live.stream(asking(model=model, **TWO_CALLS), {"x-claude-code-session-id": "s"})
     verdicts = list(told(answer).values())
     assert [one.get("outcome") for one in verdicts][:1] == ["not_flagged"], verdicts
-    sent = [json.dumps(seen.body) for one in _upstreams(sandbox) for seen in one.requests]
+    sent = [json.dumps(seen.body) for one in sandbox.upstreams.values() for seen in one.requests]
     assert not any("safeguards" in text or "SECRET" in text for text in sent)
     assert "SECRET" not in json.dumps([live.notes.records, live.notes.captures])
-
-
-def _upstreams(sandbox: Sandbox) -> list[Any]:
-    return [sandbox.p1, sandbox.p2, sandbox.p3, sandbox.p4, sandbox.p5]
 
 
 @pytest.mark.parametrize("model", MODELS)
 async def test_every_provider_can_review(live: Live, model: str) -> None:
     live.config = configured(live.config, auto_review_model=model)
-    tools = [{"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}]
-    messages = [{"role": "user", "content": "use Bash: make all and use Bash: dangerous thing"}]
-    verdicts = told(await live.stream(asking(tools=tools, messages=messages)))
+    verdicts = told(await live.stream(asking(**TWO_CALLS)))
     assert [one["outcome"] for one in verdicts.values()] == ["not_flagged", "flagged"]

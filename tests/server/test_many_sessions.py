@@ -237,7 +237,7 @@ TABLES: Mapping[str, Table] = {
     ),
     "TrackedSession.agents": Table(
         tracked.MAX_AGENTS,
-        lambda: TrackedSession(0.0),
+        lambda: TrackedSession(None, 0.0),
         lambda held, owner: tracked.agent_of(held, owner.session, None, 0.0),
     ),
     "Memory._owners": Table(

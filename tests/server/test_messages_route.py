@@ -82,7 +82,7 @@ async def test_a_request_that_makes_no_sense_without_is_refused(
     answer = await live.post(ask(model=wire.model, **members))
     assert answer.status == 400 and answer.headers["x-should-retry"] == "false"
     assert answer.error["type"] == "invalid_request_error" and answer.error["provider"] == wire.label
-    assert f"{wire.label} has none such" in answer.error["message"]
+    assert f"{wire.label} has no such tool" in answer.error["message"]
     assert ("mcp_servers" if members is EXTRA else "code_execution_20250825") in answer.error["message"]
     assert IGNORED not in answer.headers
 

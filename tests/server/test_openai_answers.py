@@ -9,8 +9,9 @@ from typing import Any
 import openai
 import pydantic
 import pytest
-from harness import Live, with_live
-from openai_live import CHAT, P1, P2, RESPONSES, body_for, chunks_of, function
+from events import closed
+from harness import Live, whole_message, with_live
+from openai_live import CHAT, P1, P2, RESPONSES, body_for, function
 from samples import each, rows
 from sdk import openai_client, validate
 
@@ -177,28 +178,6 @@ async def test_a_refusal_is_a_text_and_a_reason_on_messages(live: Live, model: s
 
 # -- what breaks off
 
-HALF: dict[str, list[dict[str, Any]]] = {
-    P2: [{"choices": [{"index": 0, "delta": {"content": "half"}}]}],
-    LUNA: [{"type": "response.output_text.delta", "delta": "half"}],
-    MINIMAX: [
-        {"type": "message_start", "message": {"usage": {}}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "half"}},
-    ],
-}
-
-
-@pytest.mark.parametrize("model", HALF)
-async def test_a_text_that_breaks_off_is_never_told_as_whole(live: Live, model: str) -> None:
-    sandbox = live.sandbox.p2 if model == P2 else live.sandbox.p4
-    sandbox.script.extend([{"events": HALF[model], "then": "cut"}] * 2)
-    events = (await live.post(body_for(RESPONSES, model=model, stream=True), RESPONSES)).events
-    kinds = [event["type"].removeprefix("response.") for event in events]
-    assert kinds[-2:] == ["output_text.delta", "failed"]
-    assert events[-1]["response"]["output"] == []
-    chunks = chunks_of(await live.post(body_for(CHAT, model=model, stream=True), CHAT))
-    assert "error" in chunks[-1] and all(not chunk["choices"][0]["finish_reason"] for chunk in chunks[:-1])
-
 
 @pytest.mark.parametrize("model", [LUNA, P2, MINIMAX])
 async def test_a_thought_that_is_begun_anew_leaves_its_first_half_open(client: Client, live: Live, model: str) -> None:
@@ -213,11 +192,10 @@ async def test_a_thought_that_is_begun_anew_leaves_its_first_half_open(client: C
 
 
 async def test_a_block_of_a_later_version_is_hidden(live: Live) -> None:
+    start, *text, end, stop = whole_message(MINIMAX, "half")
     block = {"type": "content_block_start", "index": 1, "content_block": {"type": "of_tomorrow", "x": 1}}
     delta = {"type": "content_block_delta", "index": 1, "delta": {"type": "delta_of_tomorrow", "x": 1}}
-    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
-    stops = [{"type": "content_block_stop", "index": index} for index in (0, 1)]
-    events = [*HALF[MINIMAX], stops[0], block, delta, stops[1], end, {"type": "message_stop"}]
+    events = [start, *text, block, delta, closed(1), end, stop]
     live.sandbox.p4.script.extend([{"events": events, "then": "end"}] * 2)
     assert (await live.post(body_for(CHAT, model=MINIMAX), CHAT)).json["choices"][0]["message"]["content"] == "half"
     [item] = (await live.post(body_for(RESPONSES, model=MINIMAX), RESPONSES)).json["output"]
@@ -235,23 +213,3 @@ async def test_a_strict_function_and_a_verbosity_reach_p4(live: Live) -> None:
     assert (await live.post(body, RESPONSES)).status == 200
     sent = live.sandbox.p4.requests[-1].body
     assert sent["text"]["verbosity"] == "high" and sent["tools"][0]["strict"] is True
-
-
-@with_live(openai_routes=True)
-async def test_a_schema_that_cannot_be_strict_is_named(live: Live) -> None:
-    """The function is sent as it is, not strict: strict mode would make the model fill what is optional."""
-    schemas: list[dict[str, Any]] = [{"required": ["a"]}, {}, {"required": ["a"], "patternProperties": {"x": {}}}]
-    tools = [
-        {
-            "type": "function",
-            "name": f"f{at}",
-            "strict": True,
-            "parameters": {"type": "object", "properties": {"a": {"type": "string"}}, **schema},
-        }
-        for at, schema in enumerate(schemas)
-    ]
-    answer = await live.post(body_for(RESPONSES, model=LUNA, tools=tools), RESPONSES)
-    assert answer.status == 200
-    sent = live.sandbox.p4.requests[-1].body["tools"]
-    dropped = [f"tools[{at}].strict" for at, tool in enumerate(sent) if not tool["strict"]]
-    assert dropped[0] == "tools[1].strict" and answer.headers["x-model-proxy-ignored"] == ", ".join(dropped)

@@ -14,15 +14,16 @@ from aiohttp.test_utils import make_mocked_request
 from harness import Live, with_live
 from samples import rows
 
+from proxy.observe.monitor import sheet
 from proxy.server.routes.watching import _answer, _files, _wants_html, get_page_file
 
 ON = with_live(monitor_page=True)
 FOLDER = importlib.resources.files("proxy.observe.monitor") / "page"
-NAMES = sorted(each.name for each in FOLDER.iterdir() if each.is_file())
+NAMES = sorted(["sheet.js", *(each.name for each in FOLDER.iterdir() if each.is_file())])
 
 
 def text_of(name: str) -> str:
-    return (FOLDER / name).read_text("utf-8")
+    return sheet.as_module() if name == "sheet.js" else (FOLDER / name).read_text("utf-8")
 
 
 @ON

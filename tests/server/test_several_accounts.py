@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Live, ask, texts, tool
+from harness import Live, ask, store_account, texts, tool
 
 from proxy.core.allowances.report import Allowance, AllowanceWindow
 from proxy.observe.lifecycle import ProviderSelected
@@ -27,14 +27,6 @@ SPENT = {"fault": "usage_limit", "seconds": 1800, "times": None}
 
 def session(name: str, agent: str = "") -> dict[str, str]:
     return {"x-claude-code-session-id": name, **({"x-claude-code-agent-id": agent} if agent else {})}
-
-
-def sign_in(root: Path, upstream: P1, name: str) -> None:
-    """Stores a sign-in of an account, as `auth login p1 --as` does."""
-    folder = root_of(root, "p1", name) / "p1"
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, text in upstream.credentials(None, None).items():
-        (folder / file).write_text(text)
 
 
 class Two:
@@ -61,7 +53,7 @@ async def two(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[T
     options = getattr(request, "param", {})
     async with Sandbox() as sandbox:
         work = sandbox.p1.second()
-        sign_in(tmp_path, work, "work")
+        store_account(tmp_path, "p1", work.credentials(None, None))
         async with Live(sandbox, tmp_path, openai_routes=True, **options) as live:
             yield Two(live, work)
 
@@ -99,7 +91,7 @@ async def test_one_account_is_served_as_ever(tmp_path: Path) -> None:
 async def test_accounts_come_and_go_while_the_proxy_runs(tmp_path: Path) -> None:
     async with Sandbox() as sandbox, Live(sandbox, tmp_path) as live:
         assert ACCOUNT not in (await live.post(ask(), headers=session("a"))).headers
-        sign_in(tmp_path, sandbox.p1.second(), "anna")
+        store_account(tmp_path, "p1", sandbox.p1.second().credentials(None, None), "anna")
         assert (await live.post(ask(), headers=session("b"))).headers[ACCOUNT] == "anna"
         shutil.rmtree(tmp_path / "p1" / "accounts" / "anna")
         assert ACCOUNT not in (await live.post(ask(), headers=session("b"))).headers
@@ -107,7 +99,7 @@ async def test_accounts_come_and_go_while_the_proxy_runs(tmp_path: Path) -> None
 
 async def test_an_account_that_is_not_signed_in_serves_nobody(tmp_path: Path) -> None:
     async with Sandbox() as sandbox:
-        sign_in(tmp_path, sandbox.p1.second(), "work")
+        store_account(tmp_path, "p1", sandbox.p1.second().credentials(None, None))
         async with Live(sandbox, tmp_path, signed_in=False) as live:
             assert (await live.post(ask())).headers[ACCOUNT] == "work"
 
@@ -115,7 +107,8 @@ async def test_an_account_that_is_not_signed_in_serves_nobody(tmp_path: Path) ->
 async def test_a_spent_account_fails_with_its_name_and_new_sessions_go_elsewhere(two: Two) -> None:
     two.default.script.replace([SPENT])
     refused = await two.live.post(ask(), headers=session("a"))
-    assert refused.status == 429 and refused.headers[ACCOUNT] == "default" and "retry-after" in refused.headers
+    assert refused.status == 429 and refused.headers[ACCOUNT] == "default"
+    assert int(refused.headers["retry-after"]) >= 1799
     assert "(account default of p1)" in refused.error["message"] and "used up until" in refused.error["message"]
     assert (await two.live.post(ask(), headers=session("a"))).status == 429
     other = await two.live.post(ask(), headers=session("b"))
@@ -148,16 +141,6 @@ async def test_when_all_are_spent_the_last_error_is_told(two: Two) -> None:
     answer = await two.live.post(ask(), headers=session("a"))
     assert answer.status == 429 and "(account work of p1)" in answer.error["message"]
     assert two.served == (1, 1)
-
-
-@pytest.mark.parametrize(
-    "step", [{"fault": "cut_text"}, {"fault": "server_error", "times": None}, {"fault": "unauthorized", "times": None}]
-)
-@onward()
-async def test_what_is_no_spent_allowance_stays_with_the_account(two: Two, step: dict[str, Any]) -> None:
-    two.default.script.replace([step])
-    await two.live.stream(ask(), headers=session("a"))
-    assert two.work.total_requests == 0
 
 
 @onward()
@@ -269,13 +252,10 @@ async def test_a_caller_whose_account_is_signed_out_gets_nobody_elses(two: Two) 
 async def test_every_provider_has_accounts(tmp_path: Path, label: str, model: str) -> None:
     """Nobody is signed in but the named account, and no key stands in the settings."""
     async with Sandbox() as sandbox:
-        folder = root_of(tmp_path, label, "work") / label
-        folder.mkdir(parents=True)
         settings = sandbox.settings()
         key = settings.pop("PROXY_P4_API_KEY")
         files = sandbox.upstreams[label].credentials(None, None) or {"auth.json": json.dumps({"key": key})}
-        for file, text in files.items():
-            (folder / file).write_text(text)
+        folder = store_account(tmp_path, label, files)
         async with Live(sandbox, tmp_path, signed_in=False, settings=settings) as live:
             answer = await live.post(ask(model=model))
             assert (answer.status, answer.headers[ACCOUNT]) == (200, "work"), answer.raw
@@ -290,9 +270,7 @@ async def test_a_key_or_token_of_the_settings_is_of_the_account_without_a_name(
     tmp_path: Path, label: str, model: str
 ) -> None:
     async with Sandbox() as sandbox:
-        folder = root_of(tmp_path, label, "work") / label
-        folder.mkdir(parents=True)
-        (folder / "auth.json").write_text("no credential")
+        store_account(tmp_path, label, {"auth.json": "no credential"})
         extra = {
             "PROXY_P5_AUTH_TOKEN": json.loads(sandbox.upstreams["p5"].credentials(None, None)["auth.json"])[
                 "accessToken"

@@ -1,1 +1,1 @@
-"""Clients started with the proxy that they need, or told where it is; the client's own configuration stays as it is."""
+"""Starts clients with the proxy that they need, or prints how to reach it; their own configuration is not changed."""

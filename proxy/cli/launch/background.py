@@ -1,4 +1,4 @@
-"""The proxy as a background process: found, or started and waited for."""
+"""Finds the proxy's background process, or starts it and waits for it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ import proxy
 from proxy.cli.launch.users import ALONE, UNUSED_S, Users
 from proxy.config import ConfigError
 
-#: A proxy on this machine answers in milliseconds, also a busy one.
+#: A proxy on this machine answers in milliseconds, even a busy one.
 ANSWER_S = 5.0
-#: Start of an interpreter on a slow machine.
+#: Allows for an interpreter's start on a slow machine.
 START_S = 30.0
 _POLL_S = 0.05
-#: What is shown of the log of a proxy that did not start.
+#: How much is shown of the log of a proxy that did not start.
 _TAIL_LINES, _TAIL_BYTES = 12, 4096
 _MAX_ANSWER = 1024
 
 OPENAI_ROUTES = "PROXY_P1_RESPONSES_API"
-#: Without ids that can be asked for there is nobody to end it but its launcher.
+#: Without process ids that can be checked, only its launcher can end it.
 WATCHES = os.name == "posix"
 
 
@@ -36,12 +36,12 @@ WATCHES = os.name == "posix"
 class Background:
     """A proxy that may run in the background.
 
-    url, port    where it is, or is to be
-    state        folder of its log and of the file of its users
-    environment  with which it is started
+    url, port    where it is, or will be
+    state        folder of its log and of its file of users
+    environment  its environment
     sandbox      with simulated upstreams
-    alone        whether it is this launcher's alone, since nobody else can know its port
-    keep         seconds for which it stays when nobody uses it any more
+    alone        whether only this launcher uses it, since its port is not known elsewhere
+    keep         seconds for which it stays without users
     """
 
     url: str
@@ -61,8 +61,8 @@ class Background:
         return self.state / "launched" / "output.log"
 
     def find_or_start(self, user: int) -> subprocess.Popen[bytes] | None:
-        """A proxy answers after this, for a process that uses it; the one that was started for that. Raises
-        ConfigError, for one, when something else has the port."""
+        """Makes sure that a proxy answers, for the process `user`; returns the one that was started for it. Raises
+        ConfigError, also when another program has the port."""
         users = self.users
         with users.locked():
             if answers(self.url):
@@ -74,7 +74,7 @@ class Background:
             return process
 
     def _start(self, users: Path) -> subprocess.Popen[bytes]:
-        # A folder `proxy` where the user stands is not this program.
+        # A folder `proxy` in the current directory is not this program.
         root = str(Path(proxy.__file__).parents[1])
         path = os.pathsep.join(filter(None, (root, self.environment.get("PYTHONPATH"))))
         until = ["--until-unused", str(users), "--unused-after", f"{self.keep:g}"] if WATCHES else []
@@ -89,7 +89,7 @@ class Background:
                 stderr=log,
                 cwd=self.state,
                 env={**self.environment, "PYTHONPATH": path},
-                start_new_session=True,  # Ctrl-C in the client is not for it
+                start_new_session=True,  # Ctrl-C in the client must not reach it
                 creationflags=own_group,
             )
 
@@ -106,7 +106,7 @@ class Background:
 
 
 def answers(url: str) -> bool:
-    """Whether a proxy answers there. Raises ConfigError when it is something else."""
+    """Whether a proxy answers at this URL. Raises ConfigError when another program does."""
     try:
         status, body = _get(url, "/healthz")
     except ConnectionRefusedError:
@@ -126,7 +126,7 @@ def answers(url: str) -> bool:
 
 
 def check_running(url: str, key: str, *, openai: bool) -> None:
-    """Raises ConfigError when the proxy that answers has another key, or not the routes that are needed."""
+    """Raises ConfigError when the answering proxy has another key, or lacks routes that are needed."""
     status, _ = _get(url, "/v1/responses" if openai else "/v1/models?limit=1", key)
     if status in (401, 403):
         raise ConfigError(

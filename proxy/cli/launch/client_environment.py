@@ -1,5 +1,4 @@
-"""What a client needs to use the proxy, as data: the model that it begins with, its variables, its options. The
-one place of these."""
+"""What a client needs to use the proxy, as data: its model, variables and options. Defined only here."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from proxy.core.routing import FAMILIES, Catalog, normalise_model, proposal, rou
 from proxy.errors import PROGRAM
 from proxy.providers.entry import Entry, named
 
-#: Clients refuse to start without any key; the proxy looks at it only when callers need one.
+#: Clients refuse to start without a key; the proxy checks it only when callers need one.
 NO_KEY = "unused"
 CODEX_KEY = "MODEL_PROXY_KEY"
 
-#: Variables that lead Claude Code elsewhere, or give it a second credential.
+#: Variables that direct Claude Code elsewhere, or give it a second credential.
 ELSEWHERE = (
     "ANTHROPIC_API_KEY",
     "CLAUDE_CODE_OAUTH_TOKEN",
@@ -36,11 +35,11 @@ _DIRECT = ("no_proxy", "NO_PROXY")
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a client is to use.
+    """What a client should use.
 
     url      of the proxy, without a path
     key      that callers must send; "" for none
-    catalog  of the provider of the model
+    catalog  of the model's provider
     alias    whether names like opus and haiku go to that provider anyway
     """
 
@@ -52,13 +51,13 @@ class Served:
 
     @property
     def window(self) -> int | None:
-        """Tokens that fit into the window of the model, where that is known."""
+        """Tokens of the model's context window, if known."""
         return self.catalog.limits_of(normalise_model(self.model)).context
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """choice  whether it is the user's: a value of theirs is kept"""
+    """A variable. `choice`: the user may set it, and such a value is kept."""
 
     name: str
     value: str
@@ -77,14 +76,14 @@ def claude_code(served: Served) -> list[Variable]:
         *(Variable(f"ANTHROPIC_DEFAULT_{one.upper()}_MODEL", served.catalog.behind(one)) for one in families),
         Variable("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK", "1", "no tool runs twice"),
         *(Variable("CLAUDE_CODE_MAX_CONTEXT_TOKENS", size, "the window of the model") for size in window),
-        # older versions, and names that the client knows, look at this one alone
+        # older versions, and names that the client knows, use only this one
         *(Variable("CLAUDE_CODE_AUTO_COMPACT_WINDOW", size, "compacts in time") for size in window),
     ]
 
 
 def claude_code_child(served: Served) -> list[Variable]:
-    """The same for one that is started here: it is told that the provider is none of its settings' business, so an
-    address, a token or a key helper in its files does not count."""
+    """The variables of a Claude Code that is started here. One of them says that its settings do not choose the
+    provider, so an address, a token or a key helper in its files is ignored."""
     return [*claude_code(served), Variable("CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST", "1", choice=False)]
 
 
@@ -97,14 +96,14 @@ def openai(served: Served) -> list[Variable]:
 
 
 def codex(served: Served) -> list[Variable]:
-    """The variables of Codex, beside its options."""
+    """The variables of Codex, which complement its options."""
     return [Variable(CODEX_KEY, served.key or NO_KEY, choice=False)]
 
 
 def codex_options(served: Served, *, model: bool) -> list[str]:
-    """The options of Codex that stand in for its file. Those that the user adds stand behind them, and so win.
+    """The options of Codex that replace its file. The user's own options follow them, and so take precedence.
 
-    model  whether the model is ours to name
+    model  whether we choose the model
     """
     place = {"name": "model-proxy", "base_url": f"{served.url}/v1", "wire_api": "responses", "env_key": CODEX_KEY}
     table = ",".join(f"{name}={json.dumps(value)}" for name, value in place.items())
@@ -119,9 +118,9 @@ def codex_options(served: Served, *, model: bool) -> list[str]:
 def child_environment(
     own: Mapping[str, str], variables: Sequence[Variable], url: str
 ) -> tuple[dict[str, str], list[str]]:
-    """The environment of a client, and what is to be said of it: what of the user's is kept, and what is not.
+    """The environment of a client, and notes about the user's variables: which are kept, and which are not.
 
-    own  the environment of the user, which stays as it is
+    own  the environment of the user, which is not changed
     """
     result, said = dict(own), []
     for variable in variables:
@@ -138,13 +137,13 @@ def _kept(variable: Variable, theirs: str) -> str:
 
 
 def without_elsewhere(environment: dict[str, str]) -> list[str]:
-    """Takes out what would lead Claude Code elsewhere; says what that was."""
+    """Removes variables that would direct Claude Code elsewhere; returns notes about them."""
     found = [name for name in ELSEWHERE if environment.pop(name, "")]
     return [f"{', '.join(found)}: not used here"] if found else []
 
 
 def _direct(own: Mapping[str, str], url: str) -> dict[str, str]:
-    """An outgoing proxy of the user could not reach this machine."""
+    """Excludes this machine from an outgoing proxy of the user, which could not reach it."""
     host = urlsplit(url).hostname or ""
     if not any(own.get(name) or own.get(name.upper()) for name in _OUTGOING):
         return {}
@@ -155,7 +154,7 @@ def _direct(own: Mapping[str, str], url: str) -> dict[str, str]:
 
 
 def asked_model(arguments: Iterable[str], names: Sequence[str]) -> str | None:
-    """The model that the user asks the client for, by one of its options; the last one counts.
+    """The model in the client's options as the user typed them; the last one counts.
 
     >>> asked_model(["-p", "hi", "--model=a", "-m", "b", "--", "--model", "c"], ("--model", "-m"))
     'b'
@@ -177,10 +176,10 @@ class UnknownModel(ConfigError):
 
 
 def first_entry(providers: Sequence[Entry], config: Config, usable: Collection[str]) -> Entry:
-    """The provider that serves aliases, when somebody is signed in to it; else the first of those; else the first of
+    """The provider of the aliases if an account is signed in to it; else the first signed-in one; else the first of
     all.
 
-    usable  labels of those that requests can be sent with
+    usable  labels of providers with a usable sign-in
     """
     known = [entry for entry in providers if entry.build is not None and entry.label in usable]
     return min(known, key=lambda entry: entry.label != config.alias_provider, default=providers[0])
@@ -189,8 +188,8 @@ def first_entry(providers: Sequence[Entry], config: Config, usable: Collection[s
 def served_model(url: str, config: Config, providers: Sequence[Entry], first: Entry, model: str | None) -> Served:
     """What a client uses that begins with a model.
 
-    first  the provider whose main model it is, where the user names none
-    model  a name of `models`, or a provider, whose main model is meant. Raises ConfigError when it is unknown.
+    first  the provider whose main model is used when the user names none
+    model  a name of `models`, or a provider, for its main model. Raises ConfigError when it is unknown.
     """
     entry = first if model is None else named(model, providers)
     if entry is not None:
@@ -206,7 +205,7 @@ def served_model(url: str, config: Config, providers: Sequence[Entry], first: En
 def _catalog_of(model: str, config: Config, providers: Sequence[Entry], first: Entry) -> Catalog:
     catalogs = [entry.catalog_now(config) for entry in providers if entry.build is not None]
     plain = without_claude(normalise_model(model), catalogs)
-    found = route(plain, catalogs, alias_provider=first.label)  # Claude Code is told what its own names mean
+    found = route(plain, catalogs, alias_provider=first.label)  # Claude Code learns what its own names mean
     if found is None:
         near = proposal(cut(plain), catalogs, config.alias_provider)
         raise UnknownModel(

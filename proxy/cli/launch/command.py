@@ -1,4 +1,4 @@
-"""`claude` and `codex`: the client, with the proxy that it needs; `env`: what another one has to be told."""
+"""`claude` and `codex`: the client, with the proxy that it needs; `env`: what other clients need."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import argparse
 from proxy.cli.command import Command, Context
 from proxy.cli.launch.shells import SHELLS
 
-#: How the launcher's own options begin; the client has no such options.
+#: Beginning of the launcher's own options, which no client option has.
 _OWN, _VALUED = "--proxy-", ("--proxy-model", "--proxy-keep")
 
 
 def split_own(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The launcher's own options, which stand first, and what is the client's. Behind own ones `--` ends them.
+    """Splits the launcher's own options, which come first, from the client's arguments. `--` may end them.
 
     >>> split_own(["--proxy-model", "gpt-5.5", "--", "-p", "hi"])
     (['--proxy-model', 'gpt-5.5'], ['-p', 'hi'])
@@ -32,7 +32,7 @@ def _client_arguments(parser: argparse.ArgumentParser, _context: Context) -> Non
     parser.add_argument(
         "--proxy-sandbox", action="store_true", help="a proxy of its own with simulated upstreams: no account is used"
     )
-    # seconds for which a proxy that is started stays after its last use
+    # seconds that a started proxy stays after its last use
     parser.add_argument("--proxy-keep", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--proxy-help", action="help", help="show this; -h is the client's")
 

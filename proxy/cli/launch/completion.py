@@ -1,6 +1,6 @@
-"""`completion`: a script for bash, zsh or fish, made of the commands and their parsers.
+"""`completion`: a script for bash, zsh or fish, made from the commands and their parsers.
 
-It is complete in itself: pressing the key starts no program.
+It is self-contained: completing starts no program.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from proxy.cli.command import APP, Command, Context, say
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What may stand in a place: these words, or a file."""
+    """The words for an argument, or a file."""
 
     words: tuple[str, ...] = ()
     files: bool = False
@@ -23,7 +23,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """value  what follows it; None for a switch"""
+    """An option. `value`: the words for its value; None for a switch."""
 
     names: tuple[str, ...]
     help: str
@@ -32,7 +32,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A command as a script needs it. `passes`: what follows its own options is another program's."""
+    """A command in the form that a script needs. `passes`: what follows its own options is another program's."""
 
     name: str
     help: str
@@ -48,7 +48,7 @@ def shapes(commands: Iterable[Command], context: Context) -> list[Shape]:
 
 
 def _known(context: Context) -> Mapping[str, tuple[str, ...]]:
-    """metavar or name of an argument -> its words, where no parser has them."""
+    """metavar or name of an argument -> its words, if no parser has them."""
     entries = [entry for entry in context.providers if entry.build is not None]
     labels = tuple(name for one in entries for name in (one.label, one.catalog.service))
     models = tuple(dict.fromkeys(model for entry in entries for model in entry.catalog.models))
@@ -80,7 +80,7 @@ def _words(action: argparse.Action, known: Mapping[str, tuple[str, ...]]) -> Wor
 
 
 def _plain(text: str | None) -> str:
-    """Without what would end a text in the scripts."""
+    """The text without characters that would end it in the scripts."""
     return "".join(" " if char in "'[]\\`$\"\n" else char for char in text or "").replace("%%", "%").strip()
 
 

@@ -1,6 +1,6 @@
-"""`claude`, `codex` and `env`: a client with the proxy that it needs, or the variables that lead another one here.
+"""`claude`, `codex` and `env`: a client with the proxy that it needs, or the variables for other clients.
 
-Files of a client are read where they bear on a launch, and never written.
+Files of a client are read when they affect a launch, and never written.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def warn(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SetOut:
-    """environment  of the user, without what only this program reads"""
+    """What a launch starts from. `environment`: the user's, without variables for this program only."""
 
     context: Context
     config: Config
@@ -59,8 +59,8 @@ class SetOut:
     environment: Mapping[str, str]
 
     def served(self, model: str | None, *, needs_account: bool = True) -> Served:
-        """What a client is to use. Raises ConfigError when nobody is signed in, and no proxy answers that might know
-        better."""
+        """What a client should use. Raises ConfigError when no account is signed in, and no proxy answers that might
+        know one."""
         known = sign_ins(self.context, ConfigFile(self.context, new=True))
         usable = {one.entry.label for one in known if one.usable}
         if needs_account and not usable and not self.background.sandbox:
@@ -73,12 +73,12 @@ class SetOut:
 
 
 def set_out(context: Context, *, sandbox: bool = False, openai: bool = False, keep: float | None = None) -> SetOut:
-    """Raises ConfigError.
+    """Prepares a launch. Raises ConfigError.
 
     openai  whether the OpenAI-style routes are needed; else a proxy that is started has them unless set otherwise
-    keep    seconds for which a proxy that is started stays after its last use; None for as long as usual
+    keep    seconds that a started proxy stays after its last use; None for the default
     """
-    # What follows blocks the loop, whose own handler would only take note of Ctrl-C.
+    # The rest blocks the loop, whose own handler would only note Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     file = ConfigFile(context)
     config, environment = file.config, context.environment
@@ -94,12 +94,12 @@ def set_out(context: Context, *, sandbox: bool = False, openai: bool = False, ke
 
 
 def return_to_folder(environment: Mapping[str, str]) -> None:
-    """Changes to the folder of the user, which the script that starts this program leaves."""
+    """Changes back to the user's folder, which the start script leaves."""
     if folder := environment.get(TYPED_FOLDER):
         os.chdir(folder)
 
 
-#: A longer file is none of settings.
+#: A longer file is not one of settings.
 _MAX_BYTES = 1024 * 1024
 
 
@@ -110,7 +110,7 @@ def claude_model(environment: Mapping[str, str]) -> str | None:
 
 
 def settings_elsewhere(environment: Mapping[str, str]) -> list[str]:
-    """Warnings about settings that would lead Claude Code elsewhere, and that are overridden."""
+    """Warnings about settings that would direct Claude Code elsewhere, and that are overridden."""
     said = []
     for path, settings in _claude_settings(environment):
         variables = settings.get("env")
@@ -125,7 +125,7 @@ _PLACES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
 
 
 def _claude_settings(environment: Mapping[str, str]) -> Iterable[tuple[Path, Mapping[str, Any]]]:
-    """Yields the settings of Claude Code, those that count most first."""
+    """Yields the settings of Claude Code, by precedence."""
     own = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME", "")) / ".claude")
     project = Path(".claude")
     for path in (project / "settings.local.json", project / "settings.json", own / "settings.json"):
@@ -141,7 +141,7 @@ def codex_model(environment: Mapping[str, str]) -> str | None:
 
 
 def _read_file(path: Path, parse: Any) -> Mapping[str, Any] | None:
-    """The content of a file; None where there is none that can be read, which the client itself will report."""
+    """The content of a file; None when it cannot be read, which the client itself will report."""
     try:
         with path.open("rb") as file:
             parsed = parse(file.read(_MAX_BYTES).decode())
@@ -156,8 +156,8 @@ class Client:
 
     names      its options that choose a model
     chosen     the model that the user's environment or files choose, None for none
-    variables  those of its environment
-    options    those before its arguments, given whether the model is ours to choose
+    variables  of its environment
+    options    before its arguments; given whether we choose the model
     openai     whether it needs the OpenAI-style routes
     """
 
@@ -193,7 +193,7 @@ CODEX_CLI = Client(
 
 
 def launch(client: Client, arguments: argparse.Namespace, context: Context) -> int:
-    """Becomes the client, where the system can; else its exit status. Raises ConfigError."""
+    """Becomes the client, if the system can; else returns its exit status. Raises ConfigError."""
     return_to_folder(context.environment)
     program = shutil.which(client.program, path=context.environment.get("PATH"))
     if program is None:
@@ -212,8 +212,8 @@ def launch(client: Client, arguments: argparse.Namespace, context: Context) -> i
 
 
 def _served(client: Client, arguments: argparse.Namespace, out: SetOut) -> tuple[Served, bool]:
-    """What the client is to use, and whether its own options or files choose the model. One of those that nobody serves
-    is for the proxy to refuse, or, of a file, is not for this proxy."""
+    """What the client should use, and whether its own options or files choose the model. The proxy refuses an unknown
+    model of an option; one of a file is not meant for this proxy."""
     if arguments.proxy_model:
         return out.served(arguments.proxy_model), False
     asked = asked_model(arguments.rest, client.names)
@@ -225,13 +225,14 @@ def _served(client: Client, arguments: argparse.Namespace, out: SetOut) -> tuple
 
 
 def _become(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The terminal, its signals and the exit status are the client's from here on."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so
+    """Replaces this process by the client, which gets the terminal, its signals and the exit status."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and a child inherits that
     os.execve(command[0], list(command), dict(environment))  # noqa: S606
 
 
 def _wait_for(command: Sequence[str], environment: Mapping[str, str], started: subprocess.Popen[bytes] | None) -> int:
-    """Windows cannot replace a process: the proxy ends with the client of the launcher that started it."""
+    """Runs the client and waits, since Windows cannot replace a process: a proxy ends with the client of its
+    launcher."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the client
     try:
         return subprocess.call(list(command), env=dict(environment))  # noqa: S603
@@ -241,7 +242,7 @@ def _wait_for(command: Sequence[str], environment: Mapping[str, str], started: s
 
 
 def print_variables(arguments: argparse.Namespace, context: Context) -> int:
-    """Raises ConfigError."""
+    """Prints the variables. Raises ConfigError."""
     name = arguments.shell or usual_shell(context.environment, sys.platform)
     out = set_out(context, openai=arguments.client == "openai")
     served = out.served(arguments.model, needs_account=arguments.start)
@@ -262,7 +263,7 @@ def print_variables(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _typed(arguments: argparse.Namespace, shell: str, context: Context) -> str:
-    """The command that prints the same lines."""
+    """The command that prints these lines."""
     words = ["env", arguments.client] if arguments.client else ["env"]
     if arguments.shell or SHELLS[shell] is not SHELLS["sh"]:
         words += ["--shell", shell]
@@ -274,12 +275,12 @@ def _typed(arguments: argparse.Namespace, shell: str, context: Context) -> str:
 
 
 def variable_lines(variables: Iterable[Variable], shell: Shell, own: Mapping[str, str]) -> list[str]:
-    """Sets variables, and removes those of the user that would lead elsewhere."""
+    """Lines that set variables, and remove those of the user that would direct clients elsewhere."""
     removed = [shell.unset(name) for name in ELSEWHERE if own.get(name)]
     return [shell.set(one.name, one.value) for one in variables] + removed
 
 
 def _terminal() -> int:
-    """The process whose end is that of the terminal."""
+    """The process that ends with the terminal."""
     session = os.getsid(0) if hasattr(os, "getsid") else 0
-    return session or os.getppid()  # no id is seen of a session that began outside of a container
+    return session or os.getppid()  # a session that began outside of a container has no visible id

@@ -1,4 +1,4 @@
-"""Lines that set variables, for each shell. Every value is quoted, so that none of it is read as anything else."""
+"""Lines that set variables, for each shell. Every value is quoted, so that it is taken literally."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _fish(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-#: All of these end a text in single quotes, and stand for one when they are doubled.
+#: Each of these ends a text in single quotes, and means itself when doubled.
 _POWERSHELL_QUOTES = "'\u2018\u2019\u201a\u201b"
 
 
@@ -22,9 +22,9 @@ def _powershell(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """How variables are set and removed. A comment begins with # in all of them.
+    """How variables are set and removed. In all shells a comment begins with #.
 
-    use  what to type so that the lines count; `{}` is the command that prints them
+    use  what to type to apply the lines; `{}` is the command that prints them
     """
 
     sets: str
@@ -40,7 +40,7 @@ class Shell:
 
 
 _SH = Shell("export {}={}", "unset {}", shlex.quote, 'eval "$({})"')
-#: What `--shell` takes -> the shell. Others that are like bash are `sh`.
+#: Value of `--shell` -> the shell. Others that resemble bash are `sh`.
 SHELLS: Mapping[str, Shell] = {
     **dict.fromkeys(("sh", "bash", "zsh"), _SH),
     "fish": Shell("set -gx {} {}", "set -e {}", _fish, "{} | source"),
@@ -48,14 +48,14 @@ SHELLS: Mapping[str, Shell] = {
         "$env:{} = {}",
         "Remove-Item -ErrorAction SilentlyContinue Env:{}",
         _powershell,
-        "& {} | Out-String | Invoke-Expression",  # without the sign a program in quotes is a text
+        "& {} | Out-String | Invoke-Expression",  # without the & a program in quotes is a text
     ),
 }
 _POWERSHELLS = ("pwsh", "powershell")
 
 
 def usual_shell(environment: Mapping[str, str], platform: str) -> str:
-    """The name in SHELLS of the shell that the user has.
+    """The user's shell, by its name in SHELLS.
 
     >>> [usual_shell({"SHELL": path}, "linux") for path in ("/usr/bin/fish", "/bin/zsh", "/opt/pwsh", "")]
     ['fish', 'zsh', 'powershell', 'sh']

@@ -1,8 +1,8 @@
-"""Whom a background proxy is for: a file with the process ids of its users, and a lock on it.
+"""The users of a background proxy: a file with their process ids, and a lock on it.
 
-A launcher becomes the client that it starts, so an id is that of a client; or of the session of a terminal. Nobody has
-to sign off: an id whose process ended counts no more, however it ended. Starting and stopping happen under the lock, so
-no client gets a proxy that is about to end.
+A launcher becomes the client that it starts, so an id is that of a client; or of the session of a terminal. No process
+has to sign off: an id counts until its process ends, in any way. Starting and stopping happen under the lock, so no
+client gets a proxy that is about to end.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from proxy.config import ConfigError
 if TYPE_CHECKING:
     from aiohttp import web
 
-#: How often a background proxy looks whether somebody uses it.
+#: Seconds between a background proxy's checks for users.
 POLL_S = 1.0
-#: It ends when nobody did for this long, unless told otherwise: then the next command of a script still finds it.
+#: Seconds without users after which it ends, by default: the next command of a script still finds it.
 UNUSED_S = 10.0
-#: Begins the name of a file that belongs to one launcher.
+#: Beginning of the name of a file that belongs to one launcher.
 ALONE = "alone-"
-#: Whoever holds the lock starts a proxy, which takes a second, or ends one.
+#: The holder of the lock starts a proxy, which takes a second, or ends one.
 WAIT_S = 40.0
 _TRY_S = 0.05
-#: More launchers than this at one time are nobody's.
+#: More launchers at one time are not realistic.
 _MAX_BYTES = 64 * 1024
 
 
@@ -42,12 +42,12 @@ class Users:
         self._held: int | None = None
 
     def forget(self) -> None:
-        """Removes the file when nobody else may ever come to it: of others it is the lock."""
+        """Removes the file if only one launcher uses it; for others it is the lock."""
         if self.path.name.startswith(ALONE):
             self.path.unlink(missing_ok=True)
 
     def take(self) -> bool:
-        """Locks the file at once, until the process ends or `release`; whether that was possible."""
+        """Locks the file without waiting, until the process ends or `release`; returns whether that was possible."""
         held = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             lock_now(held)
@@ -64,7 +64,7 @@ class Users:
 
     @contextmanager
     def locked(self, wait_s: float = WAIT_S) -> Iterator[None]:
-        """Raises ConfigError when another process holds it for long."""
+        """Holds the lock. Raises ConfigError when another process holds it for long."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         end = time.monotonic() + wait_s
         while not self.take():
@@ -77,7 +77,7 @@ class Users:
             self.release()
 
     def only(self, process: int) -> None:
-        """Forgets all but this one."""
+        """Removes all ids except this one."""
         with naming(self.path):
             self.path.write_text(f"{process}\n")
 
@@ -86,8 +86,7 @@ class Users:
             file.write(f"{process}\n")
 
     def any(self) -> bool:
-        """Whether one of them still runs. One that was seen to have ended is not looked for again: its id may be given
-        to another process."""
+        """Whether one of the processes still runs. One that has ended is not checked again: its id may be reused."""
         with suppress(OSError):
             text = self.path.read_bytes()[:_MAX_BYTES]
             named = {int(line) for line in text.split() if line.isdigit()} - self._gone
@@ -99,7 +98,7 @@ class Users:
 def _runs(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except (OSError, OverflowError):  # another user's, then, is none of ours
+    except (OSError, OverflowError):  # another user's process, so not one of ours
         return False
     return True
 
@@ -112,7 +111,7 @@ async def stop_when_unused(
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Stops the proxy when it has no user, no connection and no request for that long; it then holds the lock."""
+    """Stops the proxy after this long without users, connections and requests; it then holds the lock."""
     idle, seen = 0.0, -1
     while not stop.is_set():
         await sleep(POLL_S)

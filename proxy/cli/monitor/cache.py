@@ -82,7 +82,7 @@ def cache_lines(rows: list[CacheRow]) -> Iterator[str]:
 
 def _cells(row: CacheRow) -> tuple[str, ...]:
     from proxy.observe.monitor.terminal.cells import clean
-    from proxy.observe.monitor.terminal.words import NO_SESSION, share, tokens
+    from proxy.observe.monitor.words import NO_SESSION, share, tokens
 
     session = NO_SESSION if row.session is None else row.session[:_ID_CHARS]
     return (

@@ -107,7 +107,7 @@ class Watch:
     def look(self) -> Seen:
         from proxy.observe.monitor.snapshot import Snapshot
         from proxy.observe.monitor.terminal.watcher import Seen
-        from proxy.observe.monitor.terminal.words import duration
+        from proxy.observe.monitor.words import duration
 
         now = time.time()
         age = duration(now - self._at)

@@ -1,4 +1,4 @@
-"""`service install|uninstall|status`: says what it will do, then does it."""
+"""`service install|uninstall|status`: prints what it will do, then does it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def kind_of(context: Context, platform: str, *, system: bool) -> Kind:
-    """The kind of service that this platform has. Raises ConfigError for one that it has not."""
+    """The kind of service on this platform. Raises ConfigError when there is none."""
     from proxy.cli.service.launchd import Agent
     from proxy.cli.service.systemd import SystemUnit, UserUnit, has_user
     from proxy.cli.service.target import target_of
@@ -69,7 +69,7 @@ def _check_rights(system: bool) -> None:
 
 
 def _status(kind: Kind, program: str, *, only_print: bool) -> int:
-    """0 while the service runs, 1 otherwise."""
+    """Prints the status; returns 0 while the service runs, 1 otherwise."""
     step = kind.status()
     there = kind.file.exists()
     say(f"{kind.file}: {'there' if there else f'not there; `{program} service install` writes it'}")
@@ -80,7 +80,7 @@ def _status(kind: Kind, program: str, *, only_print: bool) -> int:
     return 1 if not there or status_of(run_command, step) else 0
 
 
-#: Runs a command whose output the user sees; its exit status. Raises FileNotFoundError where there is no such program.
+#: Runs a command with visible output; returns its exit status. Raises FileNotFoundError for a missing program.
 Runner = Callable[[Sequence[str]], int]
 
 NOT_FOUND = "{0} is not here: this system has no services of that kind"
@@ -91,18 +91,18 @@ def run_command(command: Sequence[str]) -> int:
 
 
 def run_quietly(command: Sequence[str]) -> int:
-    """Runs a command that may fail, without its output, which would only alarm."""
+    """Runs a command that may fail, without its output, which would only cause alarm."""
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode  # noqa: S603
 
 
 def do(plan: Plan, run: Runner, quietly: Runner) -> None:
-    """Does each step in order. Raises ConfigError for the first command that fails, and OSError for a file."""
+    """Carries out each step in order. Raises ConfigError for the first command that fails, and OSError for a file."""
     for step in plan.steps:
         _do(step, run, quietly)
 
 
 def status_of(run: Runner, step: Ran) -> int:
-    """The exit status of a command. Raises ConfigError where there is no such program."""
+    """The exit status of a command. Raises ConfigError for a missing program."""
     try:
         return run(step.command)
     except FileNotFoundError:

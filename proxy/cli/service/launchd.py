@@ -14,7 +14,7 @@ LABEL = "local.model-proxy"
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Begins with the login, and again when it failed."""
+    """Starts with the login, and again after a failure."""
 
     target: Target
 
@@ -32,7 +32,7 @@ class Agent:
 
     def install(self) -> Plan:
         target = self.target
-        out = Ran(("launchctl", "bootout", f"{self._domain}/{LABEL}"), may_fail=True)  # the one that runs, if any
+        out = Ran(("launchctl", "bootout", f"{self._domain}/{LABEL}"), may_fail=True)  # stops one that may run
         steps = (
             Folder(target.config),
             Folder(target.state),
@@ -64,7 +64,7 @@ class Agent:
             "KeepAlive": {"SuccessfulExit": False},
             "ThrottleInterval": 10,
             "ExitTimeOut": 20,  # answers have 10 s to finish
-            "ProcessType": "Interactive",  # somebody waits for each answer
+            "ProcessType": "Interactive",  # users wait for each answer
             "Umask": 0o077,
             "SoftResourceLimits": {"NumberOfFiles": 8192},
             "StandardOutPath": "/dev/null",

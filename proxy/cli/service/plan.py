@@ -1,4 +1,4 @@
-"""What would be done, in order. Nothing here does any of it."""
+"""What would be done, in order. Nothing is done here."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-#: Stands in each file that this program writes. One without it is somebody else's, and is left alone.
+#: Marks the files that this program writes. A file without it belongs to others, and is not touched.
 MARK = "written by model-proxy service install"
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """One that has to be there; what it makes is the user's alone."""
+    """A folder to create if missing, for the user only."""
 
     path: Path
 
@@ -31,14 +31,14 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A file that is taken away, if it is there."""
+    """A file to delete, if it exists."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A command. may_fail: what it undoes may not be there."""
+    """A command. `may_fail`: the thing that it undoes may not exist."""
 
     command: tuple[str, ...]
     may_fail: bool = False
@@ -50,18 +50,18 @@ Step = Folder | Written | Removed | Ran
 @dataclass(frozen=True, slots=True)
 class Plan:
     """steps  in order
-    hints     what the user should know, or do himself"""
+    hints  what the user should know or do"""
 
     steps: tuple[Step, ...]
     hints: tuple[str, ...] = ()
 
 
 class Kind(Protocol):
-    """A kind of service. Making plans touches nothing."""
+    """A kind of service. Making plans changes nothing."""
 
     @property
     def file(self) -> Path:
-        """What describes the service."""
+        """The file that describes the service."""
 
     def install(self) -> Plan: ...
 
@@ -72,7 +72,7 @@ class Kind(Protocol):
 
 
 def described(plan: Plan, *, windows: bool = False) -> Iterator[str]:
-    """The lines that tell of a plan: every file in full, every command as one could type it."""
+    """The lines that show a plan: every file in full, every command as it could be typed."""
     for step in plan.steps:
         match step:
             case Folder(path):

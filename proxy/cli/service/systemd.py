@@ -1,4 +1,4 @@
-"""Units of systemd: of one user, or of the machine with a user of its own. Hardened as far as the proxy can bear it."""
+"""Units of systemd: for one user, or for the machine with a user of its own. Hardened as far as the proxy allows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from proxy.config import ConfigError
 
 NAME = "model-proxy"
 UNIT = f"{NAME}.service"
-#: The user of the unit of the machine, and where everything of his is.
+#: The user of the machine's unit, and the folder with all of its files.
 USER, SYSTEM_HOME = "model-proxy", Path("/var/lib/model-proxy")
 SYSTEM_FILE = Path("/etc/systemd/system") / UNIT
 SYSTEM_VARIABLES = Path("/etc/model-proxy/service.env")
-#: What the unit of the machine hides from the proxy.
+#: What the machine's unit hides from the proxy.
 _HIDDEN = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
 
-#: Both units: what the kernel refuses the process. It needs none of it; a program that took it over might.
+#: For both units: what the kernel refuses the process. The proxy needs none of it; a program that took it over might.
 _HARDENED = (
     ("NoNewPrivileges", "yes"),
     ("LockPersonality", "yes"),
@@ -44,8 +44,8 @@ _HARDENED = (
     ("UMask", "0077"),
 )
 
-#: The unit of the machine alone: who manages services for one user may not take capabilities from the bounding set,
-#: which most of these do, and his own processes have none.
+#: For the machine's unit only. A user's service manager may not remove capabilities from the bounding set, which most
+#: of these do, and the user's processes have none.
 _PRIVILEGED = (
     ("CapabilityBoundingSet", ""),
     ("AmbientCapabilities", ""),
@@ -60,7 +60,7 @@ Rows = Iterable[tuple[str, str]]
 
 
 def quoted(text: str) -> str:
-    """A word of a unit, with everything in it meant as it is.
+    """A word of a unit, quoted so that it is taken literally.
 
     >>> quoted('/my tools/50%')
     '"/my tools/50%%"'
@@ -72,8 +72,8 @@ def quoted(text: str) -> str:
 
 
 def _command(words: Sequence[str]) -> str:
-    """A command of a unit. Raises ConfigError for a program whose path no unit can name."""
-    if "$" in words[0]:  # taken as it is in the path, and as a variable in what the program is told of itself
+    """A command of a unit. Raises ConfigError for a program path that a unit cannot name."""
+    if "$" in words[0]:  # literal in the path, but a variable in the arguments that repeat it
         raise ConfigError(f"{words[0]}: a unit cannot start a program with $ in its path; install it elsewhere")
     return " ".join(quoted(word.replace("$", "$$")) for word in words)
 
@@ -82,7 +82,7 @@ def _unit(*, after: str, service: Rows, wanted_by: str) -> bytes:
     unit = (
         ("Description", "model-proxy, coding agents on model subscriptions"),
         *((("After", after), ("Wants", after)) if after else ()),
-        # A setting that cannot be right is no better at the next start; the default is ten seconds, too short for five.
+        # An invalid setting is no better at the next start; the default is ten seconds, too short for five attempts.
         ("StartLimitIntervalSec", "60"),
         ("StartLimitBurst", "5"),
     )
@@ -107,7 +107,7 @@ def _running(command: Sequence[str], variables: Mapping[str, str], file: Path) -
 
 @dataclass(frozen=True, slots=True)
 class UserUnit:
-    """A service of one user: his settings, his sign-ins."""
+    """A service of one user, with his settings and sign-ins."""
 
     target: Target
 
@@ -159,7 +159,7 @@ class UserUnit:
 class SystemUnit:
     """A service of the machine, under a user that owns nothing else.
 
-    has_user  whether that one exists
+    has_user  whether that user exists
     """
 
     target: Target
@@ -229,7 +229,7 @@ class SystemUnit:
         return {"HOME": str(SYSTEM_HOME), **folders, **code}
 
     def _check(self) -> None:
-        """The program has to be where the service can see it, through all links."""
+        """Checks that the service can see the program, through all links."""
         used = [self.target.python, self.target.python.resolve(), *([self.target.code] if self.target.code else ())]
         for path in used:
             if any(path.is_relative_to(folder) for folder in _HIDDEN):
@@ -240,7 +240,7 @@ class SystemUnit:
 
 
 def has_user() -> bool:
-    """Whether the user of the unit of the machine exists."""
+    """Whether the user of the machine's unit exists."""
     import pwd
 
     try:
@@ -251,12 +251,12 @@ def has_user() -> bool:
 
 
 def _asked(*, user: bool) -> Ran:
-    """Before anything is written: whether there is somebody to tell of the unit."""
+    """Checks, before anything is written, that systemd answers."""
     return _systemctl(user, "show", "--property=Version")
 
 
 def _started(*, user: bool) -> tuple[Ran, ...]:
-    """`restart`, since one of an earlier version may run."""
+    """`restart`, since an earlier version may run."""
     return tuple(_systemctl(user, *words) for words in (["daemon-reload"], ["enable", UNIT], ["restart", UNIT]))
 
 

@@ -15,21 +15,21 @@ from proxy.cli.paths import FOLDER_VARIABLE, config_root, state_root
 from proxy.config import ConfigError
 from proxy.loading import settings_of
 
-#: Of our own: what says where things are. The rest is left to config.json, or to a file of variables.
+#: Our variables for folders. All others are left to config.json, or to a file of variables.
 FOLDERS = (FOLDER_VARIABLE, "XDG_CONFIG_HOME", "XDG_STATE_HOME")
-#: Of the system: what decides how requests go out.
+#: System variables that decide how requests go out.
 OUTGOING = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to run.
+    """The program to run.
 
     python       the interpreter
-    code         the folder that `proxy` is imported from, None where the interpreter finds it by itself
-    environment  that of the user who installs
+    code         the folder that `proxy` is imported from, None when the interpreter finds it by itself
+    environment  of the user who installs
     uid          his number; 0 where there are none
-    unsaid       names of variables that count here, and would not for the service
+    unsaid       names of variables that apply here, and would not for the service
     """
 
     program: str
@@ -44,18 +44,18 @@ class Target:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """Without the folder that it is started in on its path: a folder `proxy` there is not this program."""
+        """The command, without the current directory on its path: a folder `proxy` there is not this program."""
         return (str(self.python), "-P", "-m", "proxy", "serve", "--no-monitor")
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the service has to be told."""
-        told = {name: self.environment[name] for name in FOLDERS if self.environment.get(name)}
-        return told | ({"PYTHONPATH": str(self.code)} if self.code else {})
+        """The variables that the service needs."""
+        folders = {name: self.environment[name] for name in FOLDERS if self.environment.get(name)}
+        return folders | ({"PYTHONPATH": str(self.code)} if self.code else {})
 
 
 def target_of(context: Context, platform: str = sys.platform) -> Target:
-    """The program that runs now, and the folders of this user. Raises ConfigError for what no service can start."""
+    """The running program, and the folders of this user. Raises ConfigError for what no service can start."""
     environment = context.environment
     code = Path(proxy.__file__).parents[1]
     target = Target(
@@ -74,8 +74,8 @@ def target_of(context: Context, platform: str = sys.platform) -> Target:
 
 
 def _unsaid(context: Context) -> tuple[str, ...]:
-    """Variables of this shell that count here and would not in a service. Some hold keys, and what describes a service
-    is read by anybody."""
+    """Variables of this shell that apply here and would not in a service. Some hold keys, and a service's description
+    can be read by all users."""
     ours = {name for setting in settings_of(context.providers) for name in setting.variables}
     known = {*ours, *OUTGOING, *map(str.lower, OUTGOING)}
     return tuple(sorted(name for name in known if context.environment.get(name)))

@@ -1,4 +1,4 @@
-"""A task of Windows, for one user: it begins with the login."""
+"""A Windows task for one user, which starts with the login."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ _TASK = """\
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What cannot be told to a task, variables, it has from the user's own at the login."""
+    """A task. It cannot be given variables, so it has the user's own at the login."""
 
     target: Target
 
     @property
     def file(self) -> Path:
-        """What the task is made of: the system keeps a copy of its own."""
+        """The file that the task is made from: the system keeps its own copy."""
         return self.target.state / "service.xml"
 
     def install(self) -> Plan:
@@ -89,7 +89,7 @@ class Task:
 
     def content(self) -> bytes:
         target = self.target
-        # Without a console window; and a checkout has to be the folder that it is started in, for want of a variable.
+        # Without a console window. A checkout must be the start folder, since a task has no variable for it.
         command = target.python.with_name("pythonw.exe")
         words = target.command[1:] if target.code is None else target.command[2:]
         domain, name = (target.environment.get(one, "") for one in ("USERDOMAIN", "USERNAME"))

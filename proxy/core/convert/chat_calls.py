@@ -1,6 +1,6 @@
-"""Tool calls in a chat-completions stream: to which call a fragment belongs, and what is known of each call.
+"""Tool calls in a chat-completions stream: assigns fragments to calls and collects them.
 
-Upstreams are careless with them: names come after arguments, indexes start again, ids repeat.
+Upstreams are careless: names come after arguments, indexes start again, ids repeat.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from proxy.core.sse import dump_json
 from proxy.core.tools.calls import ArgumentStream, are_readable, offered_tools, short_name
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
 
-#: More calls in one answer are a runaway model.
+#: Maximum number of calls in one answer.
 MAX_CALLS = 256
-#: Names and ids come in pieces, but not for ever.
+#: Longest name or id, in characters; they may come in pieces.
 MAX_LABEL = 1024
-#: Characters that are parsed, again and again, to see whether the arguments of a call are whole. One whose every piece
-#: names its tool is looked at with each piece that ends like JSON.
+#: Characters that are parsed, in all, to check whether the arguments of a call are complete. If every piece names its
+#: tool, each piece that ends like JSON is followed by a check.
 MAX_READ = 32 * 1024 * 1024
-#: How a JSON value that can be told to be complete begins -> how it ends.
+#: first character of a JSON value whose end is recognisable -> its last one.
 _CLOSING = {"{": "}", "[": "]", '"': '"'}
 
 
@@ -63,8 +63,8 @@ def _text(value: Any) -> str:
 
 @dataclass(slots=True)
 class ToolCall:
-    """A tool call under way. Its block opens when it is its turn and it is known what to open; until then, and as long
-    as earlier calls are open, its arguments wait in `text`."""
+    """An unfinished tool call. Its block opens when it is its turn and its name is known. Until then its arguments wait
+    in `text`."""
 
     number: int
     call_id: str = ""
@@ -75,7 +75,7 @@ class ToolCall:
     filter: ArgumentStream | None = None  # set when the block is open
     key: int = -1
     done: bool = False  # closed, or left out
-    looked: int = -1  # size at the last look whether it is whole, and what was found
+    looked: int = -1  # size at the last check whether it is whole, and the result
     is_whole: bool = False
     read: int = 0  # characters that were parsed for that
     begins_with: str = ""  # the first character that is no blank
@@ -83,12 +83,12 @@ class ToolCall:
 
     @property
     def blank(self) -> bool:
-        """No arguments yet; some upstreams write "null" for none."""
+        """Whether there are no arguments yet; some upstreams write "null" for none."""
         return self.size < 100 and "".join(self.text).strip() in ("", "null")
 
     @property
     def whole(self) -> bool:
-        """Whether the arguments are a complete object, or a list or a text instead; nothing can then follow."""
+        """Whether the arguments are a complete object, list or text, so that nothing can follow."""
         if self.looked != self.size:
             self.looked = self.size
             self.is_whole = self.ends_with == _CLOSING.get(self.begins_with) and self._is_readable()
@@ -101,7 +101,7 @@ class ToolCall:
         return are_readable("".join(self.text))
 
     def repeated(self, fragment: ToolCallFragment) -> bool:
-        """Whether a fragment is the whole call once more: some upstreams sum up at the end."""
+        """Whether a fragment repeats the whole call, as some upstreams do at the end."""
         same = fragment.call_id == self.call_id != "" and len(fragment.text) == self.size
         return same and fragment.text == "".join(self.text) and self.whole
 
@@ -110,7 +110,8 @@ class ToolCall:
         return self.begins_with == "{"
 
     def label(self, fragment: ToolCallFragment) -> None:
-        """Takes the name and the id of a fragment: they come in pieces, or whole in every fragment."""
+        """Takes the name and the id of a fragment, which come in pieces or whole in every fragment. Raises
+        BadAnswer."""
         if self.filter is None:
             self.call_id += fragment.call_id if fragment.call_id != self.call_id else ""
             self.name += fragment.name if fragment.name != self.name else ""
@@ -131,7 +132,7 @@ class ToolCalls:
 
     @cached_property
     def _tools(self) -> frozenset[str]:
-        """Names of the tools that the request offers, as the upstream knows them; most answers have no call."""
+        """The upstream's names of the tools in the request; computed late, since most answers have no call."""
         return frozenset(short_name(tool["name"]) for tool in offered_tools(self._request))
 
     def __iter__(self) -> Iterator[ToolCall]:
@@ -141,7 +142,7 @@ class ToolCalls:
         return call is self._calls[-1]
 
     def find(self, fragment: ToolCallFragment) -> ToolCall | None:
-        """The call that a fragment belongs to; None when it begins another one."""
+        """The call that a fragment belongs to; None if it begins another one."""
         call = self._at(fragment)
         return None if call is None or self._starts_another(call, fragment) else call
 
@@ -154,10 +155,10 @@ class ToolCalls:
         return self._calls[-1] if self._calls else None
 
     def _starts_another(self, call: ToolCall, fragment: ToolCallFragment) -> bool:
-        """Whether a fragment in the place of a call begins another one there: indexes start again, or are missing.
+        """Whether a fragment in the place of a call begins another one: indexes may start again, or be missing.
 
-        Only a fragment with a name can. It does not when it repeats the id, or when the names together are that of a
-        tool, so that it brings the rest of the name.
+        Only a fragment with a name can. It does not if it repeats the id, or if both names together are that of a tool,
+        since then it has the rest of the name.
         """
         if not fragment.name or not call.name or (fragment.call_id and fragment.call_id == call.call_id):
             return False
@@ -170,7 +171,7 @@ class ToolCalls:
         return call.blank and (other_id or (fragment.name != call.name and known))
 
     def begin(self, fragment: ToolCallFragment) -> ToolCall:
-        """A new call behind all others."""
+        """Adds a new call after all others. Raises BadAnswer."""
         if len(self._calls) >= MAX_CALLS:
             raise BadAnswer(f"more than {MAX_CALLS} tool calls in one answer")
         numbers = {call.number for call in self._calls}
@@ -183,7 +184,7 @@ class ToolCalls:
         return call
 
     def append(self, call: ToolCall, text: str) -> None:
-        """More arguments of a call. Raises BadAnswer when they are too many."""
+        """Adds arguments to a call. Raises BadAnswer if they are too long."""
         call.text.append(text)
         call.begins_with = call.begins_with or text.lstrip()[:1]
         call.ends_with = text.rstrip()[-1:] or call.ends_with
@@ -195,7 +196,7 @@ class ToolCalls:
             raise BadAnswer(f"the arguments of all tool calls passed {MAX_HELD_BYTES} bytes")
 
     def can_be_shown(self, call: ToolCall, *, own_ids: bool) -> bool:
-        """Whether the client can be told of a call. A name that only begins one of a tool may not be all of it."""
+        """Whether a call can be shown to the client. A name that only begins that of a tool may be incomplete."""
         if not call.name or not (call.call_id or own_ids) or not call.object_begun:
             return False
         return call.name in self._tools or not any(tool.startswith(call.name) for tool in self._tools)

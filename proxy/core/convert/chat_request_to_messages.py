@@ -1,6 +1,6 @@
-"""The body of `POST /v1/chat/completions` to a Messages request.
+"""Converts the body of `POST /v1/chat/completions` to a Messages request.
 
-What is accepted, what is refused by name, and in which order: see `openai_mode`. `model` was checked by the server.
+See `openai_mode` for what is accepted and what is refused by name. The server has checked `model`.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _FIELDS = frozenset(
     }
 )
 _SEARCH_FIELD = "web_search_options"
-#: What the API had before tools. Lenient mode reads them as tools, and who asks so is answered so. Such calls have no
+#: The API's predecessors of tools. Lenient mode reads them as tools, and answers in the same form. Such calls have no
 #: ids: a result names its function.
 _FUNCTIONS, _FUNCTION_CALL = "functions", "function_call"
 _CALL_WORDS = ("none", "auto")
 _STREAM_OPTIONS = frozenset({"include_usage", "include_obfuscation"})
 _MESSAGE_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content"})
-#: What our own answers have beside their content, and what the SDK's message objects add: clients send all of it back.
+#: Members besides `content` of our own answers and of the SDK's message objects: clients send all of them back.
 ANSWER_KEYS = frozenset({"reasoning_content", "annotations", "parsed", "refusal"})
 _ASSISTANT_KEYS = _MESSAGE_KEYS | ANSWER_KEYS
 #: The SDK's stream helper adds `index` and `parsed_arguments` to the calls that clients send back.
@@ -74,7 +74,7 @@ def chat_request_to_messages(
 ) -> Ingress:
     """The Messages request and what the reply needs to know. `session`: the caller's session id, if any.
 
-    The body stays as it was; tool schemas and picture data are shared with it. Raises InvalidRequest.
+    The body is not changed; tool schemas and picture data are shared with it. Raises InvalidRequest.
     """
     mode = Mode(rules, lenient=lenient)
     search: list[Declared] = []
@@ -109,7 +109,8 @@ def chat_request_to_messages(
 
 
 def _search(mode: Mode, found: list[Declared], options: Any) -> None:
-    """`web_search_options`: a hosted search, where the provider has one. It tells places in a member of their own."""
+    """Reads `web_search_options` as a hosted search, if the provider has one. Its location is in a member of its
+    own."""
     if not mode.lenient or WEB_SEARCH_TYPE not in mode.rules.hosted:
         mode.leave_out(_SEARCH_FIELD)
         return
@@ -144,7 +145,7 @@ def _include_usage(options: Any, mode: Mode, *, stream: bool) -> bool:
 
 def _limit(body: Members, mode: Mode) -> int | None:
     if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
-        raise invalid("max_completion_tokens", "cannot stand beside `max_tokens`")
+        raise invalid("max_completion_tokens", "cannot be used together with `max_tokens`")
     name = "max_tokens" if body.get("max_tokens") is not None else "max_completion_tokens"
     return mode.limit(name, token_limit(body, name))
 
@@ -162,24 +163,24 @@ def _check_n(value: Any) -> None:
 
 
 def _takes_functions(mode: Mode) -> bool:
-    """Whether bodies may speak of functions. A run that waits for its tools finds the results by their ids."""
+    """Whether bodies may use `functions`. A run that waits for its tools needs results with ids."""
     return mode.lenient and mode.rules.tools is None
 
 
 def _functions(body: Members) -> list[Declared]:
-    """The functions as tools in their flat form; empty when the body has none. Raises InvalidRequest."""
+    """The functions as tools in their flat form; empty if the body has none. Raises InvalidRequest."""
     functions = body.get(_FUNCTIONS)
     if functions is None:
         return []
     entries: list[Block] = [{**entry, "type": "function"} for _, entry in objects_of(functions, _FUNCTIONS)]
     if entries and body.get("tools"):
-        raise invalid(_FUNCTIONS, "cannot stand beside `tools`")
+        raise invalid(_FUNCTIONS, "cannot be used together with `tools`")
     return [(_FUNCTIONS, entries)] if entries else []
 
 
 def _chosen_function(body: Members, declared: list[Declared]) -> Any:
-    """`function_call` of a body as the choice among tools, also of those of the newer form when nothing else chooses;
-    None for none. Raises InvalidRequest."""
+    """`function_call` of a body as a tool choice, also among `tools` if there is no `tool_choice`; None if there is
+    none. Raises InvalidRequest."""
     value = body.get(_FUNCTION_CALL)
     if value is None or value in _CALL_WORDS:
         return value if declared or (body.get("tools") and body.get("tool_choice") is None) else None
@@ -224,7 +225,7 @@ def _user(conversation: Conversation, message: Members, path: str) -> None:
 
 
 def _something(mode: Mode, message: Members, path: str) -> str | list[Any]:
-    """Content that must be there. In lenient mode it may be empty, and says nothing."""
+    """Content that must be present; in lenient mode it may be empty."""
     content = message.get("content")
     if not isinstance(content, str | list) or not (content or mode.lenient):
         raise invalid(path, "must be a non-empty string or list of parts")
@@ -232,7 +233,7 @@ def _something(mode: Mode, message: Members, path: str) -> str | list[Any]:
 
 
 def _assistant(conversation: Conversation, message: Members, path: str) -> None:
-    """An earlier answer. One with nothing in it says nothing."""
+    """Adds an earlier answer, unless it is empty."""
     thinking, content, refusal = message.get("reasoning_content"), message.get("content"), message.get("refusal")
     blocks: list[Block] = []
     if thinking is not None and not isinstance(thinking, str):
@@ -272,7 +273,7 @@ def _call(conversation: Conversation, call: Members, path: str) -> None:
 
 
 def _tool(conversation: Conversation, message: Members, path: str) -> None:
-    """A result. An empty one is normal: many commands print nothing."""
+    """Adds a result. An empty one is normal: many commands print nothing."""
     content = message.get("content")
     if isinstance(content, list):
         content = _result(conversation, content, f"{path}.content")
@@ -282,7 +283,7 @@ def _tool(conversation: Conversation, message: Members, path: str) -> None:
 
 
 def _result(conversation: Conversation, content: list[Any], path: str) -> str | list[Block]:
-    """Parts, or a result that is a list itself: then its JSON."""
+    """The content of a result: its parts, or the JSON of a list that is the result itself."""
     check_length(content, path)
     if not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in content):
         return dump_json(content)
@@ -291,7 +292,7 @@ def _result(conversation: Conversation, content: list[Any], path: str) -> str | 
 
 
 def _function_call(conversation: Conversation, call: Any, path: str) -> None:
-    """The call of an earlier answer; `path` is that of its message."""
+    """Adds the function call of an earlier answer; `path` is that of its message."""
     at = f"{path}.{_FUNCTION_CALL}"
     if not isinstance(call, dict):
         raise invalid(at, "must be an object")
@@ -301,7 +302,7 @@ def _function_call(conversation: Conversation, call: Any, path: str) -> None:
 
 
 def _function_result(conversation: Conversation, message: Members, path: str) -> None:
-    """A message of the role `function`."""
+    """Adds a message of the role `function`."""
     content, name = message.get("content"), needed_text(message, "name", path)
     if content is not None and not isinstance(content, str):
         raise invalid(f"{path}.content", "must be a string")

@@ -1,7 +1,7 @@
-"""Chat-completion chunks to Messages events: the reducer behind every chat upstream.
+"""Reduces chat-completion chunks to Messages events, for every chat upstream.
 
-Chunks are told apart by what they hold, not by a type, and upstreams are careless with tool calls (see `chat_calls`).
-What can be understood without guessing is; the rest is a BadAnswer.
+Chunks have no type and differ only by their members, and upstreams are careless with tool calls (see `chat_calls`).
+What cannot be read without guessing is a BadAnswer.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from proxy.core.blocks import (
 from proxy.core.convert.chat_calls import ToolCall, ToolCallFragment, ToolCalls, fragments_of
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.reducer import DONE, EOF, AnswerPolicy, BadAnswer, CutAnswer
-from proxy.core.tokens.usage import Usage, count, detail, told_count, usage_of, with_thinking
+from proxy.core.tokens.usage import Usage, count, detail, reported_count, usage_of, with_thinking
 from proxy.core.tools.calls import ArgumentStream, are_readable
 
-#: upstream word -> stop reason; a word that is not here counts as `stop`
+#: upstream word -> stop reason; any other counts as `stop`.
 STOP_REASONS = {
     "stop": "end_turn",
     "tool_calls": "tool_use",
@@ -39,7 +39,7 @@ _CUTTING = ("max_tokens", "refusal")
 
 
 def chunk_error(chunk: Mapping[str, Any]) -> str | None:
-    """What the upstream says when a chunk is an error, else None.
+    """The message of a chunk that is an error, else None.
 
     >>> chunk_error({"error": {"message": "overloaded"}}), chunk_error({"choices": [], "error": None})
     ('overloaded', None)
@@ -52,11 +52,11 @@ def chunk_error(chunk: Mapping[str, Any]) -> str | None:
 
 
 class ChatToMessages:
-    """The reducer. `feed` takes one chunk and returns the Messages events it causes; `end` takes the end of the stream.
+    """The reducer. `feed` takes one chunk and returns the Messages events it causes; `end` handles the end of the
+    stream.
 
-    policy  what the request says about the answer
     mark    first part of the signature of thinking blocks; chat upstreams have nothing to carry in it
-    own_id  makes the id of a call out of its number, for upstreams whose ids repeat; None keeps theirs
+    own_id  makes the id of a call from its number, for upstreams whose ids repeat; None keeps theirs
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ChatToMessages:
         self._policy = policy
         self._mark = mark
         self._own_id = own_id
-        self._blocks = 0  # opened so far: the index of the next one, and its key
+        self._blocks = 0  # number of opened blocks: the index of the next one, and its key
         self._open: tuple[BlockType, int] | None = None  # the open thinking or text block, and its key
         self._held: list[str] | None = None  # the open text of a structured answer, which is rewritten as a whole
         self._held_size = 0
@@ -88,8 +88,8 @@ class ChatToMessages:
     # -- entry points
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Event]:
-        """Returns the Messages events of one chunk, or of the end of the stream: after a finish reason nothing is
-        missing. Raises BadAnswer, also for a chunk that is an error."""
+        """Returns the Messages events of one chunk, DONE or EOF. At EOF an answer with a finish reason is complete.
+        Raises BadAnswer, also for a chunk that is an error."""
         if chunk is DONE:
             return self.end(done=True)
         if chunk is EOF:
@@ -110,8 +110,10 @@ class ChatToMessages:
         return self._stream.take()
 
     def end(self, *, done: bool) -> list[Event]:
-        """The end of the stream; `done` when the upstream said that it was. Raises BadAnswer, and CutAnswer when it was
-        not."""
+        """Handles the end of the stream. Raises BadAnswer, and CutAnswer if the answer is incomplete.
+
+        done  whether the upstream marked the end
+        """
         if not self.finished:
             if self._finish is None and not done:
                 raise CutAnswer("the upstream cut the answer: it ended without a finish reason")
@@ -119,17 +121,17 @@ class ChatToMessages:
         return self._stream.take()
 
     def interrupt(self) -> list[Event]:
-        """What can be said before an error."""
+        """The last events before an error."""
         try:
             self._close_block()
         except BadAnswer:
-            pass  # behind a call that never ended: nobody would see it
+            pass  # after a call that never ended, so the client would not see it
         self._stream.interrupt()
         return self._stream.take()
 
     @property
     def has_reason(self) -> bool:
-        """Whether the upstream said why the answer ends: then nothing of it is missing."""
+        """Whether there was a finish reason: then the answer is complete."""
         return self._finish is not None
 
     # -- chunks
@@ -166,7 +168,7 @@ class ChatToMessages:
         self.produced = True
         if self._open is None or self._open[0] is not kind:
             self._close_block()
-            self._close_whole()  # what is not complete may become so: the text then waits behind it
+            self._close_whole()  # the text waits after calls that may still become complete
             self._open = (kind, self._open_block(kind.start()))
             self._held = [] if kind is TEXT and self._policy.restore is not None else None
             self._held_size = 0
@@ -179,7 +181,7 @@ class ChatToMessages:
             raise BadAnswer(f"a structured answer passed {MAX_HELD_BYTES} bytes")
 
     def _open_block(self, block: dict[str, Any]) -> int:
-        """Opens a block behind all others. Its key is its index."""
+        """Opens a block after all others. Its key is its index."""
         key, self._blocks = self._blocks, self._blocks + 1
         self._stream.open(key, block)
         return key
@@ -196,7 +198,7 @@ class ChatToMessages:
         self._stream.close(key)
 
     def _signature(self, index: int) -> str:
-        """Carries nothing; it is only stable, and clients want one."""
+        """A stable signature without content, since clients want one."""
         text = f"{self._mark}:{self._stream.message_id}:{index}"
         return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
@@ -222,7 +224,7 @@ class ChatToMessages:
         self._advance()
 
     def _advance(self) -> None:
-        """Passes on what is known of the first call that is not complete; later ones wait for it."""
+        """Passes on the first incomplete call as far as it is known; later ones wait for it."""
         call = next((call for call in self._calls if not call.done), None)
         if call is None:
             return
@@ -230,7 +232,7 @@ class ChatToMessages:
             self._pass(call)
 
     def _pass(self, call: ToolCall) -> None:
-        """Opens the block if need be, and lets out the arguments so far."""
+        """Opens the block if it is not open, and sends the arguments so far."""
         if call.filter is None:
             self.produced = True
             name = self._policy.name(call.name)
@@ -248,7 +250,7 @@ class ChatToMessages:
             self._stream.delta(call.key, INPUT_DELTA.of(text))
 
     def _close_whole(self) -> None:
-        """Closes the first calls that are complete for certain. One without arguments may still get some."""
+        """Closes the first calls that are certainly complete. One without arguments may still get some."""
         for call in self._calls:
             if not call.done:
                 if not call.whole or not call.name:
@@ -278,7 +280,7 @@ class ChatToMessages:
                 self._leave_out(call, reason)
             else:
                 self._close(call)
-        if reason in ("end_turn", "tool_use"):  # some upstreams say `stop` after calls, or name calls that never came
+        if reason in ("end_turn", "tool_use"):  # some upstreams say `stop` after calls, or `tool_calls` without any
             reason = "tool_use" if any(call.done for call in self._calls) else "end_turn"
             reason = "refusal" if self._refused and self._refusal is TEXT else reason
         self.usage = chat_usage(self._usage)
@@ -286,25 +288,25 @@ class ChatToMessages:
         self._stream.finish(reason, self.usage)
 
     def _is_cut(self, call: ToolCall) -> bool:
-        """Without arguments, the last call may have been cut before them."""
+        """Whether a call was cut. The last call without arguments may have been cut before them."""
         return not call.name or not (call.whole or (call.blank and not self._calls.is_newest(call)))
 
     def _leave_out(self, call: ToolCall, reason: str) -> None:
-        """A call that was cut. When nobody has seen it the client can go on without it; one that the client sees stays
-        open behind the token limit, and is a broken answer behind anything else."""
+        """Leaves out a cut call. One that the client has seen stays open after the token limit; after anything else the
+        answer is broken. Raises BadAnswer."""
         if call.filter is not None and reason != "max_tokens":
             raise BadAnswer(f"the answer ended ({reason}) inside the arguments of tool {call.name}")
         call.done = True
 
 
 _ODD_CHOICES = "the upstream sent `choices` that are no list of objects"
-#: The index of the first answer, which some leave out.
+#: The index of the first answer, which some upstreams leave out.
 _FIRST = (0, None)
 
 
 def _choices(chunk: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The choices of the first answer; one upstream puts content and finish reason into two entries of it. Raises
-    BadAnswer: what cannot be read leaves a hole."""
+    """The choices of the first answer; one upstream puts content and finish reason into two entries. Raises BadAnswer,
+    since an unreadable choice would leave a gap."""
     choices = chunk.get("choices") or []
     if type(choices) is not list:
         raise BadAnswer(_ODD_CHOICES)
@@ -315,7 +317,7 @@ def _choices(chunk: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _said(delta: Mapping[str, Any], member: str) -> str:
-    """The text of a member, "" without one. Raises BadAnswer."""
+    """The text of a member, "" if it is missing. Raises BadAnswer."""
     text = delta.get(member) or ""
     if type(text) is not str:
         raise BadAnswer(f"the upstream sent a `{member}` that is no text")
@@ -323,13 +325,13 @@ def _said(delta: Mapping[str, Any], member: str) -> str:
 
 
 def chat_usage(usage: Any) -> Usage:
-    """`usage` of a chat-completions stream. Cached tokens stand in the details, or beside the totals, and so does the
-    reasoning."""
+    """Messages usage from `usage` of a chat-completions stream. Cached tokens and reasoning are in the details, or next
+    to the totals."""
     usage = usage if isinstance(usage, Mapping) else {}
     details = usage.get("prompt_tokens_details")
     details = details if isinstance(details, Mapping) else {}
     cached = count(details.get("cached_tokens")) or count(usage.get("cached_tokens"))
     fresh = max(0, count(usage.get("prompt_tokens")) - cached)
     thought = detail(usage, "completion_tokens_details", "reasoning_tokens")
-    thought = told_count(usage.get("reasoning_tokens")) if thought is None else thought
+    thought = reported_count(usage.get("reasoning_tokens")) if thought is None else thought
     return with_thinking(usage_of(fresh, count(usage.get("completion_tokens")), cache_read=cached), thought)

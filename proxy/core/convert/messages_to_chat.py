@@ -1,8 +1,7 @@
-"""A Messages request to a chat-completions body.
+"""Converts a Messages request to a chat-completions body.
 
-Upstreams agree on the form and disagree on details, and refuse what they do not like: where system text may stand,
-whether a tool result may hold images, whether reasoning must accompany tool calls. Those details are data: a
-`ChatDialect`.
+Upstreams agree on the form but not on details: where system text may be, whether a tool result may hold images, whether
+reasoning must accompany tool calls. They refuse what they do not like. Those details are data: a `ChatDialect`.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from proxy.core.tools.typed_schema import typed_schema
 Message = dict[str, Any]
 
 TOOL_ERROR = "[tool execution error]\n"
-#: What stands for reasoning that a conversation lost, where the upstream wants some with every tool call.
+#: Replaces reasoning that a conversation lost, if the upstream wants some with every tool call.
 NO_REASONING = "."
 
 
@@ -48,14 +47,14 @@ class ChatDialect:
     tool_images   a tool message may hold images `inside`, or is one text and they go into a user message `after` all
                   results
     reasoning     reasoning of assistant messages: as `found`, with a placeholder on `calls` that have none, or `always`
-                  (empty when there is none)
-    bare_calls    an assistant message with calls and no text has no `content` at all, instead of an empty one
-    keep_auto     `tool_choice: auto` is sent
-    strict_input  tools and a tool choice that make no sense are the caller's error, not ignored
-    typed         every property schema needs a `type`
-    images        whether the model takes images at all
-    limit         the member that says how long the answer may be
-    omitted       the words for a block of a tool result that cannot be passed on; {} is its type
+                  (empty if there is none)
+    bare_calls    whether an assistant message with calls and no text has no `content`, instead of an empty one
+    keep_auto     whether `tool_choice: auto` is sent
+    strict_input  whether invalid tools and tool choices are the caller's error instead of ignored
+    typed         whether every property schema needs a `type`
+    images        whether the model takes images
+    limit         the member with the token limit of the answer
+    omitted       the note for a block of a tool result that cannot be passed on; {} is its type
     """
 
     system: Literal["front", "in_place"] = "front"
@@ -72,7 +71,7 @@ class ChatDialect:
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """What the provider decided about one request. `extra`: further members of the body, as they are."""
+    """The provider's decisions about one request. `extra`: further members of the body."""
 
     model: str
     dialect: ChatDialect
@@ -85,7 +84,7 @@ def messages_to_chat(
 ) -> dict[str, Any]:
     """The upstream body; always streamed, always with usage. Raises InvalidRequest.
 
-    simplified  grows by the names of tools whose schema is too much work to be sent in full
+    simplified  gets the names of tools whose schema is too much work to be sent in full
     """
     dialect = options.dialect
     written, steps = _typed_tool if dialect.typed else _plain_tool, ToolSteps(simplified)
@@ -132,7 +131,7 @@ _typed_tool = ToolWalk(partial(_tool, typed=True))
 
 
 def _choice(request: Mapping[str, Any], dialect: ChatDialect, *, has_tools: bool) -> dict[str, Any]:
-    """`tool_choice` and `parallel_tool_calls`, as far as they are to be sent."""
+    """`tool_choice` and `parallel_tool_calls`, if they are sent. Raises InvalidRequest."""
     choice = request.get("tool_choice")
     if choice is None:
         return {}
@@ -168,7 +167,7 @@ def _strict_choice(choice: Any) -> Any:
 
 
 def _loose_choice(choice: Any) -> Any:
-    """None for what nobody knows."""
+    """The chat form of a tool choice; None if it is unknown."""
     kind = choice.get("type") if isinstance(choice, Mapping) else choice
     if kind == "tool" and isinstance(choice, Mapping):
         name = choice.get("name")
@@ -184,7 +183,7 @@ def _named(name: str) -> Any:
 
 
 def _joined(messages: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The messages; calls that were split over neighbouring messages stand in one, as they are answered together."""
+    """Yields the messages. Neighbouring ones of the assistant with calls become one, as these are answered together."""
     for role, group in itertools.groupby(messages, key=itemgetter("role")):
         members = list(group)
         if role != "assistant" or not any(map(_has_calls, members[:-1])):
@@ -201,8 +200,8 @@ def _has_calls(message: Mapping[str, Any]) -> bool:
 class _ChatHistory:
     """Builds `messages`, in order.
 
-    Chat servers want the answers to all calls of an assistant message directly behind it. So what stands between two
-    assistant messages, a turn, is looked at as a whole: its tool results come first, then everything else.
+    Chat servers want the results of all calls directly after their assistant message. So of each turn, which is
+    everything between two assistant messages, the tool results come first, then the rest.
     """
 
     def __init__(self, request: Mapping[str, Any], dialect: ChatDialect) -> None:
@@ -210,8 +209,8 @@ class _ChatHistory:
         self._dialect = dialect
         self._out: list[Message] = []
         self._reasoning = ""  # the newest reasoning of the conversation, for messages that lost theirs
-        self._calls = OpenCalls()  # of the last assistant message
-        self._behind: list[Message] = []  # messages of the turn that come behind its results
+        self._calls = OpenCalls()  # calls of the last assistant message
+        self._after: list[Message] = []  # messages of the turn that come after its results
         texts = without_billing(system_text(request.get("system"))), format_in_words(request)
         self._system = [text for text in texts if text]
 
@@ -237,12 +236,12 @@ class _ChatHistory:
     def _end_turn(self) -> None:
         for sent_as in self._calls.unanswered:
             self._out.append({"role": "tool", "tool_call_id": sent_as, "content": NO_RESULT})
-        self._out += self._behind
-        self._calls, self._behind = OpenCalls(), []
+        self._out += self._after
+        self._calls, self._after = OpenCalls(), []
 
     def _instruct(self, text: str) -> None:
         if text and self._dialect.system == "in_place":
-            self._behind.append({"role": "system", "content": text})
+            self._after.append({"role": "system", "content": text})
 
     # user side
 
@@ -256,7 +255,7 @@ class _ChatHistory:
             else:
                 parts += self._part(block)
         if parts:
-            self._behind.append({"role": "user", "content": _content(parts)})
+            self._after.append({"role": "user", "content": _content(parts)})
 
     def _part(self, block: dict[str, Any]) -> list[Message]:
         kind = block.get("type")
@@ -270,7 +269,7 @@ class _ChatHistory:
         return [_text(reference_text(block))] if kind == "tool_reference" else []
 
     def _document(self, block: Mapping[str, Any]) -> list[Message]:
-        """The parts of a document; [] when nothing of it can be read."""
+        """The parts of a document; [] if none can be read."""
         return [
             part
             for found in document_blocks(block)
@@ -278,7 +277,7 @@ class _ChatHistory:
         ]
 
     def _media(self, block: Mapping[str, Any]) -> list[Message]:
-        """The part of an image or video; none when the block holds nothing that could be sent."""
+        """The part of an image or video; [] if it holds nothing that could be sent."""
         kind, source = block["type"], block.get("source")
         if not isinstance(source, Mapping):
             return []
@@ -291,7 +290,7 @@ class _ChatHistory:
         return self._dialect.omitted.format(kind)
 
     def _result(self, block: dict[str, Any]) -> list[Message]:
-        """Emits the tool message; returns what has to go into the user message behind it."""
+        """Adds the tool message; returns the parts for the user message after it."""
         call_id = block.get("tool_use_id")
         call_id = call_id if isinstance(call_id, str) else ""
         parts, media = self._result_parts(block)
@@ -304,7 +303,7 @@ class _ChatHistory:
         return media
 
     def _result_parts(self, block: Mapping[str, Any]) -> tuple[list[Message], list[Message]]:
-        """What goes into the tool message, and what has to stand elsewhere."""
+        """The parts of the tool message, and those that must go elsewhere."""
         content = block.get("content", "")
         prefix = TOOL_ERROR if block.get("is_error") is True else ""
         one_text = self._dialect.tool_images == "after"
@@ -378,17 +377,17 @@ def _text(text: str) -> Message:
     return {"type": "text", "text": text}
 
 
-#: Beside the members of a part that is sent: what has to stand between it and other texts.
+#: A member of a part that is not sent: the separator between it and other texts.
 _GAP = "gap"
 
 
 def _apart(text: str, gap: str = "\n\n") -> Message:
-    """A text that must not run into its neighbours."""
+    """A text part that is separated from its neighbours."""
     return {**_text(text), _GAP: gap}
 
 
 def _address(source: Mapping[str, Any]) -> str | None:
-    """An address that a server could fetch; that of a file which was uploaded to it is its own."""
+    """An address that a server could fetch, or that of a file which was uploaded to it; None for any other."""
     url = source.get("url")
     if isinstance(url, str) and url.startswith(("ms://", "data:video/")):
         return url
@@ -402,12 +401,12 @@ def _data_url(kind: str, source: Mapping[str, Any]) -> str | None:
     clean = clean_base64(data)
     if clean is None or not isinstance(data, str):
         return None
-    # As it came, where it has no blanks: the same bytes every turn is what prompt caches want.
+    # Unchanged if it has no blanks: prompt caches need the same bytes every turn.
     return f"data:{media_type};base64,{data if len(data) <= len(clean) else clean}"
 
 
 def _content(parts: list[Message]) -> str | list[Message]:
-    """Only text is one string, without anything in between but what sets a document apart; otherwise the parts."""
+    """The content of a message: parts that are all texts as one string, documents separated by gaps; else the parts."""
     if all(part["type"] == "text" for part in parts):
         texts = [part["text"] for part in parts[:1]]
         for before, part in itertools.pairwise(parts):
@@ -417,7 +416,7 @@ def _content(parts: list[Message]) -> str | list[Message]:
 
 
 def _collapsed(parts: list[Message]) -> str | list[Message]:
-    """The content of a tool message: text alone is a string. Servers refuse an empty list."""
+    """The content of a tool message: a single text as a string, "" for no parts, since servers refuse an empty list."""
     if not parts:
         return ""
     if len(parts) == 1 and parts[0]["type"] == "text":

@@ -1,4 +1,4 @@
-"""Messages events to the answer of `POST /v1/chat/completions`: chunks, and the completion that they add up to."""
+"""Converts Messages events to the answer of `POST /v1/chat/completions`: chunks, or one completion."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from proxy.core.messages import MAX_REPLY_CHARS
 
 
 class ChatReply(AnswerReader):
-    """The builder. `feed` gives `chat.completion.chunk` objects; `[DONE]` is the writer's business, once `finished`.
+    """The builder. `feed` returns `chat.completion.chunk` objects; the writer adds `[DONE]` once it is `finished`.
 
     completion_id  the whole id, `chatcmpl-…`
     created        Unix seconds
-    model          the name that the client is told
+    model          the name that the client is shown
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class ChatReply(AnswerReader):
         self._head = {"id": completion_id, "object": "chat.completion.chunk", "created": created, "model": model}
         self._calls = 0
         self._annotations: list[dict[str, Any]] = []
-        self._text_size = 0  # of the texts before the open block
+        self._text_size = 0  # characters of the texts before the open block
         self._newest: dict[str, ReplyBlock] = {}  # the newest text of each form
 
     @property
@@ -43,8 +43,8 @@ class ChatReply(AnswerReader):
         content, refusal, reasoning = map(self._joined, ("text", REFUSAL, "thinking"))
         message: dict[str, Any] = {"role": "assistant", "content": content or None, "refusal": refusal or None}
         calls = [_call(block) for block in self._blocks if block.kind == "tool_use"]
-        told = {FUNCTION_CALL: calls[0]["function"]} if calls and self._functions else {"tool_calls": calls}
-        extras = {"reasoning_content": reasoning, **told, "annotations": self._annotations}
+        made = {FUNCTION_CALL: calls[0]["function"]} if calls and self._functions else {"tool_calls": calls}
+        extras = {"reasoning_content": reasoning, **made, "annotations": self._annotations}
         return message | {name: value for name, value in extras.items() if value}
 
     def _joined(self, form: str) -> str:
@@ -75,7 +75,7 @@ class ChatReply(AnswerReader):
         self._chunk({"role": "assistant", "content": ""})
 
     def _opened(self, block: ReplyBlock) -> None:
-        """Role, id, type and name are said once: the SDK strings repeated ones together."""
+        """Shows a call. Role, id, type and name are sent once, since the SDK concatenates repeated ones."""
         if block.kind != "tool_use":
             return
         if self._functions and not self._calls:
@@ -91,7 +91,7 @@ class ChatReply(AnswerReader):
             if not block.where:
                 text = self._begin_text(block, text)
             self._chunk({member: text})
-        elif block.kind == "tool_use" and block.where:  # it has none behind the one call that can be told
+        elif block.kind == "tool_use" and block.where:  # of `function_call`s only the first has a place
             function = {"arguments": text}
             self._chunk(
                 {FUNCTION_CALL: function}
@@ -100,8 +100,8 @@ class ChatReply(AnswerReader):
             )
 
     def _begin_text(self, block: ReplyBlock, text: str) -> str:
-        """The first piece of a text. One that follows another is a paragraph of its own, unless the seam shows that it
-        goes on: services cut a sentence in two where they cite something."""
+        """The first piece of a text. A text after another begins a new paragraph, unless the seam shows that it
+        continues: services cut a sentence in two where they cite something."""
         block.where = _SEEN
         before, self._newest[block.form] = self._newest.get(block.form), block
         if before is None or before.text[-1:].isspace() or text[0] in _GOES_ON:
@@ -113,8 +113,8 @@ class ChatReply(AnswerReader):
         return _PARAGRAPH + text
 
     def _cited(self, block: ReplyBlock, citation: dict[str, Any]) -> None:
-        """Places count from the beginning of `content`. Without an index in each, a second annotation breaks the SDK's
-        stream helper."""
+        """Shows a citation, with places counted from the beginning of `content`. Without an index in each, a second
+        annotation breaks the SDK's stream helper."""
         placed = citation
         if citation["end_index"]:
             places = ("start_index", "end_index")
@@ -128,7 +128,7 @@ class ChatReply(AnswerReader):
             self._text_size += len(block.text)
 
     def _found(self, block: ReplyBlock) -> None:
-        """Of a search only its citations are shown."""
+        """Does nothing: only the citations of a search are shown."""
 
     def _ended(self) -> None:
         self._chunk({}, self._reason)
@@ -136,14 +136,14 @@ class ChatReply(AnswerReader):
             self._out.append({**self._head, "choices": [], "usage": self._usage()})
 
 
-#: The member of an answer with a call, and the word for its end, for those who ask with `functions`.
+#: The member with the call, and the finish reason, in answers to requests with `functions`.
 FUNCTION_CALL = "function_call"
 _PARAGRAPH = "\n\n"
-#: What no text of its own begins with.
+#: Characters that do not begin a new paragraph.
 _GOES_ON = frozenset(" \t\r\n,.;:!?)]}")
-#: form -> the member of a delta that carries its text
+#: form -> the member of a delta that carries its text.
 _MEMBERS = {"text": "content", REFUSAL: "refusal", "thinking": "reasoning_content"}
-#: Texts have no name of their own on this wire.
+#: The `where` of texts, which have no names on this wire.
 _SEEN = {"index": 0}
 
 

@@ -1,6 +1,6 @@
-"""Messages to an upstream that speaks Messages itself: what has to be mended on the way up, and on the way back.
+"""Adapts Messages requests, and the answers, for an upstream that speaks Messages itself.
 
-Third-party servers of this API know the form but not every extra of the official one, and refuse requests that have
+Third-party servers of this API know the format but not every extra of the official service, and refuse requests with
 them.
 """
 
@@ -35,14 +35,14 @@ from proxy.core.tools.schema import answer_schema, format_in_words
 from proxy.core.tools.step_budget import Steps, ToolSteps, ToolWalk
 
 #: Members of a request that are generally available. Others need a beta header, which is not sent, or are meant for
-#: the official service alone (`safeguards` tells it of the client's machine and its user).
+#: the official service alone (`safeguards` describes the client's machine and its user).
 MEMBERS = frozenset(
     {
         *("tool_choice", "temperature", "top_p", "top_k", "stop_sequences", "metadata", "thinking"),
         "service_tier",
     }
 )
-#: The same of `thinking`.
+#: Members of `thinking` that are generally available.
 _THINKING = ("type", "budget_tokens")
 
 
@@ -56,12 +56,12 @@ def messages_to_messages(
     schemas: bool = False,
     simplified: list[str] | None = None,
 ) -> dict[str, Any]:
-    """The upstream body; values that are not understood are passed on for the upstream to judge.
+    """The upstream body. Values that are not understood are passed on for the upstream to judge.
 
-    effort  that of the request, as the model knows it
-    images  whether the model takes images
-    schemas whether it can be held to a schema; any other is told of it in words
-    simplified  grows by the names of tools whose schema is too much work to be sent in full
+    effort      the request's effort, in the model's words
+    images      whether the model takes images
+    schemas     whether the upstream can enforce a schema; if not, the prompt describes it
+    simplified  gets the names of tools whose schema is too much work to be sent in full
 
     Raises InvalidRequest for a request without any content, or that only a server tool could serve.
     """
@@ -90,7 +90,7 @@ def messages_to_messages(
 
 
 def _system(system: Any, instructions: list[Block]) -> Any:
-    """The system prompt without the billing line, with the instructions behind it."""
+    """The system prompt without the billing line, followed by the instructions."""
     if isinstance(system, str):
         said = without_billing(system)
         return [{"type": "text", "text": said}, *instructions] if said and instructions else said or instructions
@@ -105,7 +105,7 @@ def _system(system: Any, instructions: list[Block]) -> Any:
 
 
 def _tools(request: Mapping[str, Any], steps: ToolSteps) -> list[dict[str, Any]]:
-    """The tools, each with what is generally available."""
+    """The tools, each with its generally available members."""
     tools, given = [tool for tool in offered_tools(request) if tool["name"]], request.get("tools")
     kept: list[dict[str, Any]] = []
     for one in given if isinstance(given, list) else ():
@@ -128,17 +128,17 @@ _written = ToolWalk(_tool)
 
 
 def _choice(choice: Any) -> dict[str, Any]:
-    """`tool_choice`, as far as its names change."""
+    """`tool_choice` with the upstream's name of a tool; {} if it names none."""
     name = choice.get("name") if isinstance(choice, Mapping) else None
     return {"tool_choice": {**choice, "name": short_name(name)}} if isinstance(name, str) and name else {}
 
 
-#: How signatures begin that this proxy, or an earlier one, made for models of other services: plain, and as base64.
+#: Prefixes of signatures that this proxy, or an earlier one, made for models of other services: plain, and in base64.
 _FOREIGN_MARKS = ("model-proxy:", "ccp:", "bW9kZWwtcHJveHk6", "Y2NwO")
 
 
 def without_foreign_thoughts(body: Mapping[str, Any]) -> dict[str, Any]:
-    """An upstream body without the thoughts that another service had, or that nobody signed."""
+    """The upstream body without thinking blocks that are unsigned or come from another service."""
     messages = []
     for message in body["messages"]:
         content = message["content"]
@@ -163,7 +163,7 @@ class _OpenBlock:
 
     given      content of its start that is passed on when it stops, unless deltas replace it
     arguments  pieces of the argument text of a tool call
-    stopped    whether a tool call was stopped without arguments: what follows tells if the limit came before them
+    stopped    whether a tool call was stopped without arguments: what follows shows if the limit came before them
     """
 
     row: BlockType | None  # None for an unknown type
@@ -173,13 +173,13 @@ class _OpenBlock:
 
 
 class MessagesToMessages:
-    """The reducer of native streams: events are passed on through a MessageStream, which keeps their order legal."""
+    """The reducer of native streams: passes events on through a MessageStream, which keeps their order legal."""
 
     def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
         self._stream = stream
         self._policy = policy
         self._open: dict[int, _OpenBlock] = {}
-        self._stopped: list[int] = []  # those of them that were stopped without arguments
+        self._stopped: list[int] = []  # open blocks that were stopped without arguments
         self._arguments_size = 0
         self._called = False  # whether there is a call
         self._broken = False  # whether there is a call whose arguments are no JSON
@@ -191,8 +191,7 @@ class MessagesToMessages:
         self.incomplete = False
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
-        """Returns the Messages events that an upstream event causes, or another end of the stream than its own. Raises
-        BadAnswer."""
+        """Returns the Messages events that an upstream event, EOF or DONE, causes. Raises BadAnswer."""
         if event is EOF or event is DONE:
             return self.end()
         handler = self._HANDLERS.get(str(event.get("type")))
@@ -206,8 +205,8 @@ class MessagesToMessages:
         return self._stream.take()
 
     def end(self) -> list[Event]:
-        """The end of the stream before its last event: it does no harm behind a stop reason, when no block is under
-        way."""
+        """Handles the end of the stream before its last event: that is harmless after a stop reason, if no block is
+        unfinished."""
         whole = self._limited or all(opened.stopped for opened in self._open.values())
         return self.feed({"type": "message_stop"}) if self._stop is not None and whole else []
 
@@ -216,7 +215,7 @@ class MessagesToMessages:
         return self._stop is not None and self._stop[0] in _LIMITS
 
     def interrupt(self) -> list[Event]:
-        """What can be said before an error."""
+        """The last events before an error."""
         self._stream.interrupt()
         return self._stream.take()
 
@@ -248,14 +247,14 @@ class MessagesToMessages:
         self._start_content(index, opened.row, block)
 
     def _call(self, block: Mapping[str, Any]) -> dict[str, Any]:
-        """What names a tool call."""
+        """The id and name of a tool call. Raises BadAnswer."""
         name = block.get("name")
         if not isinstance(name, str) or not name:
             raise BadAnswer("the upstream sent a tool call without a name")
         return {"id": self._policy.unique_id(str(block.get("id") or "")), "name": self._policy.name(name)}
 
     def _start_content(self, index: int, row: BlockType, block: Mapping[str, Any]) -> None:
-        """What the start of a block holds already, as deltas: many clients read content from nothing else."""
+        """Passes content in the start of a block on as deltas, since many clients read no other content."""
         for delta in row.deltas:
             value = block.get(delta.fills)
             if delta.how is How.COLLECT:
@@ -271,7 +270,7 @@ class MessagesToMessages:
         opened = self._open.get(index)
         has_known = opened is None or (opened.row is not None and opened.row.deltas)
         if has_known and isinstance(delta, Mapping) and delta.get("type") not in DELTAS:
-            return  # of a later version of the API
+            return  # from a later version of the API
         if opened is None or not isinstance(delta, Mapping):
             raise BadAnswer("the upstream sent a delta of no block")
         self._pass(index, dict(delta))
@@ -323,7 +322,7 @@ class MessagesToMessages:
     def _close(self, index: int) -> None:
         opened = self._open.pop(index)
         if opened.row is TOOL_USE and not are_readable("".join(opened.arguments)):
-            self._broken = True  # the last event tells why
+            self._broken = True  # the last event has the reason
             return
         self._called = self._called or opened.row is TOOL_USE
         self.produced = True
@@ -353,7 +352,7 @@ class MessagesToMessages:
                 self._stream.close(index)
         self.finished = True
         reason, sequence = self._stop or ("end_turn", None)
-        # a call and its word always go together, since clients go by the word
+        # calls and the stop reason must agree, since clients act on the stop reason
         words = {"end_turn": "tool_use"} if self._called else {"tool_use": "end_turn"}
         usage = with_thinking({**self._counts}, self._thought)
         self._stream.finish(words.get(reason, reason), usage, stop_sequence=sequence)
@@ -370,7 +369,7 @@ class MessagesToMessages:
 
 #: Stop reasons that may cut a call short.
 _LIMITS = ("max_tokens", "model_context_window_exceeded")
-#: What clients know; another word is taken for that of a chat upstream.
+#: Stop reasons that clients know; any other is read as that of a chat upstream.
 _STOPS = frozenset(
     {
         "end_turn",

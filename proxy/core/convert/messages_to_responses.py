@@ -1,8 +1,8 @@
-"""A Messages request to a Responses body.
+"""Converts a Messages request to a Responses body.
 
-Two forms exist, called lanes. On the full lane `instructions` and `tools` stand at the top level. On the lite lane,
-the only one of some newer models, both travel as the first items of `input`, only function tools exist, and calls
-come one at a time.
+There are two forms, called lanes. On the full lane `instructions` and `tools` are at the top level. On the lite lane,
+the only one of some newer models, both are the first items of `input`, only function tools exist, and calls come one at
+a time.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ LITE_MARKER = "ws_request_header_x_openai_internal_codex_responses_lite"
 
 @dataclass(frozen=True, slots=True)
 class ResponsesOptions:
-    """What the provider decided about one request.
+    """The provider's decisions about one request.
 
     model      upstream model id
-    lite       which lane
+    lite       whether the lite lane is used
     effort     reasoning effort, None to leave it to the upstream
     summary    whether a summary of the reasoning is asked for
     tier       service tier, None for the ordinary one
     cache_key  prompt cache key, usually the session
     reasoning  whether encrypted reasoning is asked for and sent back
-    label      whose encrypted reasoning that is: that of another provider cannot be read
+    label      the provider of that reasoning: another provider's cannot be read
     offsets    remembered Read offsets; None turns all handling of the Read tool off
     pdf        whether PDF documents are sent as files instead of a note
-    strict     whether functions that the caller made strict are sent so: the model then fills every parameter
-    bare_instructions  whether `instructions` are sent when there are none: one backend wants the member
+    strict     whether functions that the caller made strict are sent as strict: the model then fills every parameter
+    bare_instructions  whether empty `instructions` are sent: one backend wants the member
     """
 
     model: str
@@ -62,9 +62,9 @@ class ResponsesOptions:
 def messages_to_responses(
     request: Mapping[str, Any], options: ResponsesOptions, simplified: list[str] | None = None
 ) -> dict[str, Any]:
-    """The upstream body. The request stays as it was, so a retry may translate again. Raises InvalidRequest.
+    """The upstream body. The request is not changed, so a retry may convert it again. Raises InvalidRequest.
 
-    simplified  grows by the names of tools whose schema is too much work to be sent in full
+    simplified  gets the names of tools whose schema is too much work to be sent in full
     """
     steps = ToolSteps(simplified)
     instructions = system_text(request.get("system"))
@@ -121,19 +121,20 @@ def _tool(tool: Mapping[str, Any], options: ResponsesOptions, steps: ToolSteps) 
 
 
 def _function_as_asked(tool: Mapping[str, Any], steps: Steps, *, asked: bool) -> Item:
-    """Strict functions make the model fill every optional parameter, so that there must be none."""
+    """The function, strict if that is `asked` and possible: strict makes the model fill optional parameters, so there
+    must be none."""
     function: Item = {"type": "function", **function_of(tool, steps)}
     strict = strict_as_asked(function["parameters"]) if asked else None
     return {**function, **({"strict": False} if strict is None else {"parameters": strict, "strict": True})}
 
 
 _function = ToolWalk(partial(_function_as_asked, asked=False))
-#: A function that its author wants strict, as it is sent; `strict` says whether it can be.
+#: The upstream form of a function that its author wants strict; its member `strict` is whether it can be.
 strict_function = ToolWalk(partial(_function_as_asked, asked=True))
 
 
 def not_strict(request: Mapping[str, Any]) -> list[str]:
-    """The paths of functions that their author wants strict, and whose schema cannot be."""
+    """The paths of functions that their author wants strict, but whose schema does not allow it."""
     tools = request.get("tools")
     wanted = [
         (index, tool)
@@ -145,7 +146,7 @@ def not_strict(request: Mapping[str, Any]) -> list[str]:
 
 
 def search_filters(tool: Mapping[str, Any]) -> dict[str, list[str]]:
-    """`allowed_domains` and `blocked_domains` of a search tool, each only when it names something."""
+    """The non-empty lists among `allowed_domains` and `blocked_domains` of a search tool."""
     filters = {}
     for key in ("allowed_domains", "blocked_domains"):
         value = tool.get(key)
@@ -162,7 +163,8 @@ def _search_tool(tool: Mapping[str, Any]) -> Item:
 
 
 def _tool_choice(request: Mapping[str, Any], offered: list[dict[str, Any]], *, lite: bool) -> Any:
-    """A tool that cannot be offered cannot be forced either; hosted search does not exist on the lite lane."""
+    """The upstream's tool choice, None to send none. A tool that is not offered cannot be forced, and the lite lane has
+    no hosted search."""
     choice = request.get("tool_choice")
     kind = choice.get("type", "auto") if isinstance(choice, Mapping) else choice
     if not isinstance(choice, Mapping) or kind != "tool":
@@ -213,7 +215,7 @@ def _text(request: Mapping[str, Any]) -> Item:
 def _schema_format(wanted: Mapping[str, Any]) -> Item:
     name = wanted.get("name")
     form: Item = {"type": "json_schema", "name": name if isinstance(name, str) and name else "response"}
-    if "strict" in wanted:  # the caller knows this backend's rules and decided: chat clients write the schema for it
+    if "strict" in wanted:  # the caller decides: chat clients write the schema by this backend's rules
         strict = wanted["strict"]
         return {**form, "schema": wanted["schema"], **({} if strict is None else {"strict": strict})}
     form["name"] = form["name"] if FORMAT_NAME.fullmatch(form["name"]) else "response"

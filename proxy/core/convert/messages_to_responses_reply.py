@@ -1,4 +1,4 @@
-"""Messages events to the answer of `POST /v1/responses`: numbered events, and the response that the last one carries.
+"""Converts Messages events to the answer of `POST /v1/responses`: numbered events, the last with the whole response.
 
 A block becomes an item: it is added, its parts come and are done, it is done. Clients are strict about that order, and
 Codex keeps only items that are done.
@@ -17,10 +17,10 @@ from proxy.core.tools.calls import parse_arguments
 
 Item = dict[str, Any]
 
-#: The form of a call of a tool that takes a text.
+#: The form of a call of a custom tool, which takes a text.
 CUSTOM = "custom"
 
-#: form -> the item's type, how its id begins, and how its events name the part of it that they belong to
+#: form -> the item's type, the prefix of its id, and the members by which its events name their part of it.
 _ITEMS: dict[str, tuple[str, str, dict[str, int]]] = {
     "text": ("message", "msg", {"content_index": 0}),
     REFUSAL: ("message", "msg", {"content_index": 0}),
@@ -29,7 +29,7 @@ _ITEMS: dict[str, tuple[str, str, dict[str, int]]] = {
     CUSTOM: ("custom_tool_call", "ctc", {}),
     "server_tool_use": ("web_search_call", "ws", {}),
 }
-#: What the response object says of features that these routes do not have, unless the request is repeated there.
+#: Members of the response object for features that these routes do not have, unless they repeat the request.
 _FIXED: dict[str, Any] = {
     "parallel_tool_calls": True,
     "tool_choice": "auto",
@@ -50,11 +50,11 @@ _FIXED: dict[str, Any] = {
 
 
 class ResponsesReply(AnswerReader):
-    """The builder. Everything it gives is an event to be written, in this order, with `sequence_number` 0, 1, 2 …
+    """The builder. All its results are events to be written, in this order, with `sequence_number` 0, 1, 2 …
 
-    response_id  32 hexadecimal digits; ids of items are made of them as well
+    response_id  32 hexadecimal digits, also part of the items' ids
     created      Unix seconds
-    model        the name that the client is told
+    model        the name that the client is shown
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class ResponsesReply(AnswerReader):
         self._namespaces = ingress.namespaces
         self._customs = ingress.customs
         self._carries_reasoning = ingress.encrypted_reasoning
-        self._input = CustomInput()  # of the open call of a custom tool
+        self._input = CustomInput()  # input of the open call of a custom tool
         self._head = {"id": f"resp_{response_id}", "object": "response", "created_at": created, "model": model}
         self._echo = {**_FIXED, **ingress.echo}
         self._sequence = 0
         self._items = 0
         self._output: list[Item] = []
-        self._closing: ReplyBlock | None = None  # closed, and not announced yet
+        self._closing: ReplyBlock | None = None  # closed, but not announced yet
         self._response: dict[str, Any] = {}
 
     @property
@@ -82,13 +82,13 @@ class ResponsesReply(AnswerReader):
     # -- entry points
 
     def keepalive(self) -> dict[str, Any]:
-        """An event for a silence, behind the first batch: a comment would not count as life for every client."""
+        """An event to fill a silence after the first batch: some clients do not count a comment as activity."""
         self._emit("keepalive")
         return self._out.pop()
 
     def fail(self, code: str, message: str) -> list[dict[str, Any]]:
-        """The end of an answer that failed, behind what `feed` could not return; nothing when it has ended already.
-        Items under way stay open, and so does what the hub closed in front of the failure: only what is whole belongs
+        """The last events of an answer that failed, with those that `feed` could not return; [] if it has ended
+        already. Unfinished items stay open, even if the hub closed them before the failure: only complete ones belong
         to the response."""
         if self.finished:
             return []
@@ -116,7 +116,8 @@ class ResponsesReply(AnswerReader):
             self._add(block)
 
     def _add(self, block: ReplyBlock) -> None:
-        """Texts and thoughts are added with their first piece: empty ones are no items, but for encrypted thoughts."""
+        """Adds an item. Texts and thoughts are added with their first piece, since empty ones are no items, except
+        encrypted thoughts."""
         _, prefix, part = _ITEMS[block.form]
         place = {"item_id": f"{prefix}_{self._id}_{block.index}", "output_index": self._items}
         block.where = {**place, **part}
@@ -157,8 +158,8 @@ class ResponsesReply(AnswerReader):
         self._emit("response.output_text.annotation.added", **place, annotation=_annotation(citation))
 
     def _closed(self, block: ReplyBlock) -> None:
-        """A call is whole, or known to be cut; whether a text or thought is shows in what follows, and so does what a
-        search found."""
+        """Handles the end of a block. Calls are announced at once. Only what follows shows whether a text or thought is
+        complete, and what a search found."""
         if block.form == CUSTOM:
             block.text, rest = self._input.end(block.text, cut=block.cut)
             self._say_input(block, rest)
@@ -171,8 +172,8 @@ class ResponsesReply(AnswerReader):
             self._announce()
 
     def _encrypted(self, block: ReplyBlock) -> dict[str, str]:
-        """What the caller sends back with a thought, so that the upstream finds it again. Other signatures say nothing
-        to anybody."""
+        """The encrypted content of a thought, which the caller sends back to the upstream. Other signatures mean
+        nothing."""
         carried = self._carries_reasoning and is_ours(block.signature)
         return {"encrypted_content": block.signature} if carried else {}
 
@@ -200,7 +201,7 @@ class ResponsesReply(AnswerReader):
         reason = INCOMPLETE_REASONS.get(self._finish)
         last = self._closing
         if last is not None and last.form in _PARTS:
-            last.cut = last.cut or reason is not None  # the text in which it ended is no whole one
+            last.cut = last.cut or reason is not None  # the text in which it ended is incomplete
         self._announce()
         self._end("incomplete" if reason else "completed", reason=reason)
 
@@ -239,7 +240,7 @@ class ResponsesReply(AnswerReader):
         return {"summary": [_part(block)] if block.text else [], **self._encrypted(block)}
 
     def _call(self, block: ReplyBlock) -> Item:
-        """Codex runs a tool of a namespace only when the call names both."""
+        """The members of a call. Codex runs a tool of a namespace only if the call names both."""
         found = self._namespaces.get(block.name)
         names = {"namespace": found[0], "name": found[1]} if found else {"name": block.name}
         return {"call_id": block.call_id, **names, _DONE[block.form][1]: block.text}
@@ -260,7 +261,7 @@ _CONTENTS = {
     CUSTOM: ResponsesReply._call,
     "server_tool_use": ResponsesReply._search,
 }
-#: form -> the event with a piece of its text, where the pieces are told as they come
+#: form -> the event with a piece of its text, for texts that are shown as they come.
 _DELTAS = {
     "text": "response.output_text.delta",
     REFUSAL: "response.refusal.delta",

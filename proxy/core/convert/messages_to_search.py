@@ -1,8 +1,7 @@
-"""The standalone web search: a Messages request that forces the search tool becomes one search call, and its answer a
-reply.
+"""Converts a Messages request that forces the search tool to one search call, and its answer to a reply.
 
-Claude Code's WebSearch asks this way when it believes to talk to an older Claude model; otherwise it leaves the
-choice to the model and the hosted search of the Responses API serves it.
+Claude Code's WebSearch asks this way if it believes it is talking to an older Claude model; otherwise it leaves the
+choice to the model, and the hosted search of the Responses API serves it.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from proxy.core.tools.calls import is_web_search, offered_tools
 
 QUERY_PREFIX = "Perform a web search for the query:"
 MAX_OUTPUT_TOKENS = 2500
-#: What earlier assistant text may add to the context of a search, in tokens.
+#: Most tokens of earlier assistant text in the context of a search.
 ASSISTANT_BUDGET = 1000
 
 Truncate = Callable[[str, int], str]
 
 
 def forced_search(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The search tool that `tool_choice` names, None when the request is not a forced search."""
+    """The search tool that `tool_choice` names, None if the request is not a forced search."""
     choice = request.get("tool_choice")
     if not isinstance(choice, Mapping) or choice.get("type") != "tool":
         return None
@@ -39,7 +38,7 @@ def forced_search(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def search_query(request: Mapping[str, Any]) -> str:
-    """The words to look for: the newest user message, without the client's phrase in front. Raises InvalidRequest."""
+    """The query: the newest user message, without the client's phrase before it. Raises InvalidRequest."""
     for message in reversed(request.get("messages") or []):
         if message["role"] == "user" and (text := _text(message)):
             return text.removeprefix(QUERY_PREFIX).strip() or text
@@ -59,7 +58,7 @@ def search_body(
     length: Length,
     truncate: Truncate,
 ) -> dict[str, Any]:
-    """The body of the search call. `length` and `truncate` count in tokens, so this runs where counting may run."""
+    """The body of the search call. `length` and `truncate` count tokens, so call it where counting is allowed."""
     settings: dict[str, Any] = {"allowed_callers": ["direct"], "external_web_access": True}
     filters = search_filters(tool)
     if filters:
@@ -76,7 +75,7 @@ def search_body(
 
 
 def _context(messages: list[Any], length: Length, truncate: Truncate) -> list[dict[str, Any]]:
-    """The last two user messages with text and what the assistant said between them."""
+    """The last two user messages with text, and the assistant's texts between them."""
     spoken = [message for message in messages if message["role"] in ("user", "assistant") and _text(message)]
     users = [index for index, message in enumerate(spoken) if message["role"] == "user"]
     if not users:
@@ -134,7 +133,7 @@ def _strings(value: Any) -> list[str]:
 def search_events(
     stream: MessageStream, answer: Mapping[str, Any], *, query: str, block_id: str, output_tokens: int
 ) -> list[Event]:
-    """The whole reply: the call, its result, the prose. Raises BadAnswer when there is no `output`."""
+    """The whole reply: the call, its result, the prose. Raises BadAnswer if there is no `output`."""
     output = answer.get("output")
     if not isinstance(output, str):
         raise BadAnswer("the search answer has no output")

@@ -1,5 +1,5 @@
-"""What the parsers of both OpenAI-style bodies share: members of the body, content parts, pictures, and the
-conversation that becomes Messages. What becomes of members that cannot be honoured: see `openai_mode`.
+"""Shared by the parsers of both OpenAI-style bodies: members of the body, content parts, pictures, and the conversation
+that becomes Messages. For members that cannot be honoured see `openai_mode`.
 
 Every error is an InvalidRequest with the full path of the member in `param`, e.g. `messages[2].content[0].text`.
 """
@@ -23,12 +23,12 @@ from proxy.core.messages import MAX_MESSAGES, MAX_U32
 Block = dict[str, Any]
 Members = Mapping[str, Any]
 
-#: The entries of one list of a body. Several items become one message, so there may be more of them than messages; and
-#: reading them holds the event loop, so that it must be known before how many there are.
+#: Maximum number of entries of one list. Several items become one message, so there may be more of them than messages.
+#: Checked first, since reading them holds the event loop.
 MAX_ENTRIES = 16 * MAX_MESSAGES
-#: The argument text of one call, in bytes: what a tool could take is far below it.
+#: Longest argument text of one call, in bytes: no tool takes nearly as much.
 MAX_ARGUMENTS = 1024 * 1024
-#: The base64 text of one picture of 12 MiB, in characters.
+#: Longest base64 text of one picture (12 MiB), in characters.
 MAX_IMAGE = 12 * 1024 * 1024 * 4 // 3 + 4
 
 
@@ -36,7 +36,7 @@ MAX_IMAGE = 12 * 1024 * 1024 * 4 // 3 + 4
 
 
 def optional_flag(value: Any, path: str) -> bool | None:
-    """True, False, or None when it is not given."""
+    """True, False, or None if it is missing."""
     if value is not None and not isinstance(value, bool):
         raise invalid(path, "must be true or false")
     return value
@@ -61,7 +61,7 @@ def is_no_stream_option(value: Any) -> bool:
 
 
 def needed_text(members: Members, name: str, path: str) -> str:
-    """A member that must be a text with something in it; `path` is that of the object."""
+    """A member that must be a non-empty text; `path` is that of the object."""
     value = members.get(name)
     if not isinstance(value, str) or not value:
         raise invalid(f"{path}.{name}", "must be a non-empty string")
@@ -74,7 +74,7 @@ def check_length(entries: list[Any], path: str) -> None:
 
 
 def objects_of(value: Any, path: str) -> Iterator[tuple[str, Members]]:
-    """The entries of a list of objects, each with its path."""
+    """Yields the entries of a list of objects, each with its path."""
     if not isinstance(value, list):
         raise invalid(path, "must be a list of objects")
     check_length(value, path)
@@ -85,9 +85,9 @@ def objects_of(value: Any, path: str) -> Iterator[tuple[str, Members]]:
 
 
 def call_input(arguments: Any, path: str) -> Any:
-    """The input of an earlier call from its argument text, of whatever kind: what was handed out is taken back. {} for
-    an empty text, and for an object that does not end. The token limit cut such a call: it never ran, and without its
-    arguments the conversation can go on."""
+    """The input of an earlier call from its argument text, of any JSON type: what we sent is accepted back. {} for an
+    empty text, and for an unfinished object. The token limit cut such a call: it never ran, and without its arguments
+    the conversation can continue."""
     if not isinstance(arguments, str):
         raise invalid(path, "must be a string that holds JSON")
     raw = arguments.encode("utf-8", "surrogatepass")
@@ -119,12 +119,12 @@ def _is_broken(arguments: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PartRules:
-    """What the content parts of a message may be.
+    """The allowed content parts of a message.
 
     texts  types of parts that are text
-    image  type of parts that are pictures, None where none may stand
-    empty  whether a text without content is left out in strict mode too; else that refuses it
-    refusals  whether the model's own words against a request may stand among them
+    image  type of parts that are pictures, None if none are allowed
+    empty  whether strict mode leaves out an empty text, too; else it refuses it
+    refusals  whether refusals of the model are allowed
     """
 
     texts: frozenset[str]
@@ -133,7 +133,7 @@ class PartRules:
     refusals: bool = False
 
 
-#: Both families' words for a text: clients mix them.
+#: The types of text parts in both APIs: clients mix them.
 TEXTS = frozenset({"text", "input_text", "output_text"})
 
 
@@ -142,7 +142,7 @@ def text_block(text: str) -> Block:
 
 
 def joined(texts: Iterable[str]) -> str:
-    """Neighbouring texts as one, none running into the next.
+    """Neighbouring texts as one, separated by blanks.
 
     >>> joined(["Be brief.", "Be kind.\\n", "Rest."])
     'Be brief.\\n\\nBe kind.\\nRest.'
@@ -156,7 +156,7 @@ def joined(texts: Iterable[str]) -> str:
 
 
 def merged(blocks: list[Block]) -> list[Block]:
-    """The blocks, neighbouring texts as one: what becomes of them upstream may have nothing in between."""
+    """The blocks, with neighbouring texts joined: an upstream may put nothing between them."""
     if not any(one["type"] == other["type"] == "text" for one, other in itertools.pairwise(blocks)):
         return blocks
     result: list[Block] = []
@@ -167,14 +167,14 @@ def merged(blocks: list[Block]) -> list[Block]:
 
 
 def spoken(text: Any, path: str, *, empty: bool) -> str:
-    """What somebody says; `empty`: that may be nothing."""
+    """The text of a part; `empty`: whether it may be empty."""
     if not isinstance(text, str) or not (text or empty):
         raise invalid(path, "must be a string" if empty else "must be a non-empty string")
     return text
 
 
 def _image_address(part: Members, path: str) -> tuple[Any, str]:
-    """The URL of a picture part and where it stands. The chat form wraps it in an object."""
+    """The URL of a picture part and its path. The chat form wraps it in an object."""
     if part["type"] == "image_url":
         image = part.get("image_url")
         if not isinstance(image, dict):
@@ -209,7 +209,7 @@ def image_block(url: Any, path: str) -> Block:
 
 @dataclass(slots=True)
 class _MessageWithResults:
-    """A message and, when it made calls, their results."""
+    """A message and, if it made calls, their results."""
 
     role: str
     content: Any  # a text or blocks; always blocks when the assistant speaks
@@ -217,13 +217,13 @@ class _MessageWithResults:
 
 
 class Conversation:
-    """Collects what both bodies say, in their order, as a Messages conversation.
+    """Collects the contents of a body, in order, as a Messages conversation.
 
-    - What the assistant says in a row is one message: callers split it into items, and upstreams want all calls that
-      are answered together in one message.
-    - Results stand in one user message directly behind the message of their calls, wherever they were given.
-    - A call id is open from its call to its result. It may come again after that, not before.
-    - System texts are gathered apart, wherever they stood.
+    - Consecutive blocks of the assistant become one message: callers split it into items, and upstreams want all calls
+      that are answered together in one message.
+    - Results become one user message directly after the message of their calls, wherever they were given.
+    - A call id is open from its call to its result. It may be used again after that, not before.
+    - System texts are collected separately, wherever they were.
     """
 
     def __init__(self, mode: Mode) -> None:
@@ -232,7 +232,7 @@ class Conversation:
         self.linked_image: str | None = None  # path of the first picture that is named by an address
         self._turns: list[_MessageWithResults] = []
         self._open: dict[str, tuple[str, _MessageWithResults]] = {}  # call id -> its tool, and the message of the call
-        #: Tool -> ids of its open calls; the first is found at once.
+        #: tool -> ids of its open calls, in order
         self._waiting: dict[str, OrderedDict[str, None]] = {}
 
     def instruct(self, text: str) -> None:
@@ -240,7 +240,7 @@ class Conversation:
             self.system.append(text_block(text))
 
     def user(self, content: str | list[Block]) -> None:
-        """A message of the user; one without content says nothing."""
+        """Adds a message of the user, unless it is empty."""
         if content:
             self._turns.append(_MessageWithResults("user", content))
 
@@ -249,7 +249,7 @@ class Conversation:
             self._content().extend(blocks)
 
     def call(self, call_id: str, name: str, value: Any, id_path: str) -> Block:
-        """A tool call of the assistant; returns its block."""
+        """Adds a tool call of the assistant and returns its block."""
         if call_id in self._open:
             raise invalid(id_path, f"is a duplicate: the call {shown(call_id)} has no result yet")
         block = {"type": "tool_use", "id": call_id, "name": name, "input": value}
@@ -267,11 +267,11 @@ class Conversation:
         turn.results.append({"type": "tool_result", "tool_use_id": call_id, "content": content})
 
     def waiting(self, name: str) -> str | None:
-        """The id of the earliest call of a tool that has no result yet."""
+        """The id of the earliest call of a tool without a result, None if there is none."""
         return next(iter(self._waiting.get(name, ())), None)
 
     def _content(self) -> list[Block]:
-        """The blocks of the assistant's message under way, of a new one behind anything else."""
+        """The blocks of the assistant's last message, or of a new one if others came after it."""
         last = self._turns[-1] if self._turns else None
         if last is None or last.results or last.role != "assistant":
             last = _MessageWithResults("assistant", [])
@@ -308,14 +308,14 @@ class Conversation:
         return block
 
     def messages(self, param: str) -> list[Block]:
-        """The Messages conversation. `param` is the member that gave it, for the errors."""
+        """The Messages conversation. `param` names its member of the body in errors."""
         messages: list[Block] = []
         for turn in self._turns:
             content = merged(turn.content) if turn.role == "assistant" else turn.content
             messages.append({"role": turn.role, "content": content})
             if turn.results:
                 messages.append({"role": "user", "content": turn.results})
-        if not messages and self.system and self.mode.lenient:  # somebody has to speak
+        if not messages and self.system and self.mode.lenient:  # there must be a message
             messages = [{"role": "user", "content": [self.system.pop()]}]
         if not messages:
             raise invalid(param, "must contain at least one message")
@@ -328,9 +328,9 @@ class Conversation:
 
 
 def hub_request(model: str, conversation: Conversation, messages: list[Block], asked: Members) -> Block:
-    """The Messages request; what was not asked for is absent. Always streamed: a JSON answer is the folded stream.
+    """The Messages request, without what was not asked for. Always streamed: a JSON answer is the folded stream.
 
-    asked  `max_tokens`, `tools`, `tool_choice`, `effort`; None or empty when not asked for
+    asked  `max_tokens`, `tools`, `tool_choice`, `effort`; None or empty if not asked for
     """
     mode, effort = conversation.mode, asked["effort"]
     request: Block = {"model": model, "stream": True, "messages": messages}
@@ -341,4 +341,4 @@ def hub_request(model: str, conversation: Conversation, messages: list[Block], a
         "tool_choice": asked["tool_choice"],
         "output_config": ({"effort": effort} if effort and effort != mode.rules.unsent else {}) | mode.config,
     }
-    return request | {name: value for name, value in optional.items() if value} | mode.wishes  # a 0 there is a wish
+    return request | {name: value for name, value in optional.items() if value} | mode.wishes  # a wish may be 0

@@ -1,5 +1,5 @@
-"""The form of an answer as the OpenAI-style bodies ask for it: `response_format` of the chat form, `text.format` of the
-other, which does not wrap the schema."""
+"""The output format that OpenAI-style bodies ask for: `response_format` of the chat form, `text.format` of the other,
+which does not wrap the schema."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from proxy.core.invalid import InvalidRequest, shown
 
 Format = dict[str, Any]
 
-#: The field of the chat form; the rules of providers call both so.
+#: The field of the chat form, and the name of both in the rules of providers.
 FIELD = "response_format"
 
 
 def answer_format(value: Any, path: str, *, wrapped: bool) -> Format | None:
     """The hub's output format, None for plain text. Raises InvalidRequest.
 
-    wrapped  whether the schema stands in a member of its own
+    wrapped  whether the schema is in a member of its own
     """
     if not isinstance(value, Mapping):
         raise invalid(path, "must be an object")
@@ -41,7 +41,7 @@ def _schema(value: Mapping[str, Any], path: str, wrapped: bool) -> Format:
     if not isinstance(schema, dict):
         raise invalid(f"{path}.schema", "must be an object")
     strict = optional_flag(value.get("strict"), f"{path}.strict")
-    # `strict` is always there, null too: the caller decided, and the schema stays as it is
+    # `strict` is always set, even to null: the caller decides, so the schema is not changed
     return {"type": "json_schema", "name": needed_text(value, "name", path), "schema": schema, "strict": strict}
 
 
@@ -53,7 +53,7 @@ _KINDS: dict[str, Callable[[Mapping[str, Any], str, bool], Format | None]] = {
 
 
 def ask_for_format(mode: Mode, value: Any, path: str, *, wrapped: bool) -> None:
-    """Hands the form on. Upstreams that cannot be held to it are told of it in words, and so the caller is told."""
+    """Passes the format on. It becomes a part of the prompt, and is noted, if the upstream cannot enforce it."""
     form = answer_format(value, path, wrapped=wrapped)
     if form is None:
         return
@@ -63,14 +63,14 @@ def ask_for_format(mode: Mode, value: Any, path: str, *, wrapped: bool) -> None:
 
 
 def chat_format(mode: Mode, value: Any) -> None:
-    """`response_format` of a chat body. Raises InvalidRequest."""
+    """Reads `response_format` of a chat body. Raises InvalidRequest."""
     if not mode.lenient and FIELD not in mode.rules.always:
         raise unsupported(FIELD)
     ask_for_format(mode, value, FIELD, wrapped=True)
 
 
 def text_member(mode: Mode, value: Any) -> None:
-    """`text` of a Responses body: the form of the answer, and how long it should be. Raises InvalidRequest."""
+    """Reads `text` of a Responses body: the format of the answer, and its verbosity. Raises InvalidRequest."""
     if not mode.lenient and not _is_plain(value) and not (isinstance(value, dict) and FIELD in mode.rules.always):
         raise unsupported("text", value)
     if not isinstance(value, dict):
@@ -83,7 +83,7 @@ def text_member(mode: Mode, value: Any) -> None:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether `text` asks for nothing but prose; its verbosity is a wish that only some models know."""
+    """Whether `text` asks only for prose; verbosity is a wish that only some models know."""
     if not isinstance(value, dict) or any(value[key] is not None for key in value.keys() - {"format", "verbosity"}):
         return False
     form = value.get("format")

@@ -1,8 +1,8 @@
-"""What becomes of members of the OpenAI-style bodies that cannot be honoured.
+"""Handles members of the OpenAI-style bodies that cannot be honoured.
 
 Strict mode refuses them by name: a caller who asks for `temperature` must not get an answer without it. Lenient mode
-hands on what the upstream honours, leaves out the rest and notes its path, so that the caller is told in a header. What
-would change the kind of the answer (`n: 2`, `store: true`, audio) is refused in both.
+passes on what the upstream honours, leaves out the rest and notes its path, which a header shows the caller. What would
+change the kind of the answer (`n: 2`, `store: true`, audio) is refused in both.
 
 A member that is null counts as absent everywhere.
 """
@@ -23,9 +23,9 @@ Members = Mapping[str, Any]
 Fits = Callable[[Any], bool]
 
 UNSUPPORTED = "unsupported_parameter"
-#: So many paths are told of what was left out; a header has no room for more.
+#: Maximum number of noted paths; a header has no room for more.
 MAX_IGNORED = 100
-#: What the message of a refusal adds where lenient mode takes the member.
+#: The end of a refusal's message if lenient mode takes the member.
 LENIENT_TAKES_IT = "; lenient mode takes it: set `openai.mode` in config.json, or PROXY_OPENAI_MODE, to `lenient`"
 
 
@@ -33,25 +33,27 @@ LENIENT_TAKES_IT = "; lenient mode takes it: set `openai.mode` in config.json, o
 
 
 def invalid(param: str, rule: str) -> InvalidRequest:
-    """The error for a member of the wrong type or value; `rule` goes on after its name: "must be a string"."""
+    """The error for a member of the wrong type or value; `rule` follows its name: "must be a string"."""
     return InvalidRequest(f"`{param}` {rule}", param=param)
 
 
 def not_one_of(param: str, known: Iterable[str], value: Any) -> InvalidRequest:
-    """The error for a value that is none of the known ones."""
+    """The error for an unknown value."""
     return invalid(param, f"must be one of {', '.join(known)}, not {shown(value)}")
 
 
 def unsupported(param: str, value: Any = None, advice: str = "") -> InvalidRequest:
-    """The error for a member that nothing upstream could honour, or for a value of it: then the value is named.
-    `advice`: what to do instead."""
+    """The error for a member that no upstream honours, or only not with this value.
+
+    advice  what to do instead
+    """
     param = cut(param)
     rule = "is not supported" if value is None else f"is not supported with the value {shown(value)}"
     return InvalidRequest(": ".join(filter(None, (f"`{param}` {rule}", advice))), param=param, code=UNSUPPORTED)
 
 
 def unknown_reference(path: str, item_id: Any) -> InvalidRequest:
-    """The error for an `item_reference` to what is not in the same input."""
+    """The error for an `item_reference` to an item that is not in the same input."""
     advice = f"nothing is kept here, and no earlier item is {shown(item_id)}"
     return unsupported(
         path, "item_reference", f"{advice}; send the items themselves, as clients do with `store: false`"
@@ -59,8 +61,8 @@ def unknown_reference(path: str, item_id: Any) -> InvalidRequest:
 
 
 def by_mode(strict: Callable[[], Ingress], lenient: Callable[[], Ingress], *, leniently: bool) -> Ingress:
-    """A body as the mode reads it. A refusal of strict mode says so where lenient mode takes the body. Raises
-    InvalidRequest."""
+    """The body as the mode parses it. Raises InvalidRequest, which in strict mode mentions lenient mode if that takes
+    the body."""
     if leniently:
         return lenient()
     try:
@@ -124,7 +126,7 @@ def _one_of(*words: str) -> Fits:
 
 
 def _stops(value: Any) -> list[str] | None:
-    """None for more or longer ones than are looked for."""
+    """The stop sequences; None if there are more or longer ones than `core.stops` handles."""
     texts = [value] if isinstance(value, str) else [text for text in value if text]
     return texts if len(stops_of({"stop_sequences": texts})) == len(texts) else None
 
@@ -133,10 +135,10 @@ def _stops(value: Any) -> list[str] | None:
 class Wish:
     """A field that strict mode refuses and lenient mode takes.
 
-    fits  whether the value is one that the field can have; `rule` says which it can
-    idle  whether it asks for nothing, and is therefore not noted
-    at    the hub's member for it, where the upstream honours it: `temperature`, `output_config.verbosity`
-    hub   the value for the hub; None: this value is not honoured
+    fits  whether the field can have this value; `rule` describes the possible ones
+    idle  whether the value asks for nothing, and is therefore not noted
+    at    the hub's member for an upstream that honours it: `temperature`, `output_config.verbosity`
+    hub   the value for the hub; None if this value is not honoured
     """
 
     fits: Fits = anything
@@ -149,7 +151,7 @@ class Wish:
 _PENALTY = Wish(_is_number, "must be a number", idle=_is_empty)
 _LABEL = Wish(is_text, "must be a string", idle=_is_empty)
 
-#: name -> what lenient mode does with it. Any other stranger is left out and noted.
+#: name -> what lenient mode does with it. Any other unknown field is left out and noted.
 _WISHES: Mapping[str, Wish] = {
     "temperature": Wish(_from_0_to(2), "must be a number from 0 to 2", at="temperature"),
     "top_p": Wish(_from_0_to(1), "must be a number from 0 to 1", lambda value: value == 1, at="top_p"),
@@ -185,8 +187,8 @@ _NO_LOGPROBS = "no upstream gives them"
 _TO_TOOLS = "declare the functions in `tools`, and choose among them by `tool_choice`"
 _OTHER_ROUTE = "it belongs to the other of the two routes"
 
-#: name -> the values that ask for nothing, and what to do instead of the others: both modes refuse them, since the
-#: answer would be another than the one the caller can read.
+#: name -> the values that ask for nothing, and advice for all others: both modes refuse those, since the caller could
+#: not read the answer without them.
 _NEVER: Mapping[str, tuple[Fits, str]] = {
     "audio": (nothing, "answers are text"),
     "modalities": (lambda value: value in ([], ["text"]), "answers are text"),
@@ -205,24 +207,24 @@ _NEVER: Mapping[str, tuple[Fits, str]] = {
 }
 
 
-#: Hints that say who the caller is: no error repeats them.
+#: Hints about the caller, whose values no error repeats.
 _PRIVATE = frozenset({"client_metadata"})
-#: Where a prompt is cached changes its price, never its answer.
+#: Hints where a prompt is cached, which changes its price but never its answer.
 CACHE_HINTS: Mapping[str, Fits] = {
     "prompt_cache_key": is_text,
     "prompt_cache_options": anything,
     "prompt_cache_retention": anything,
 }
-#: Of those, what no upstream is told.
-_UNTOLD = frozenset({"prompt_cache_options", "prompt_cache_retention"})
+#: The CACHE_HINTS that are not sent to any upstream.
+_NOT_SENT = frozenset({"prompt_cache_options", "prompt_cache_retention"})
 
 
 class Mode:
-    """How one body is read.
+    """The mode in which one body is read, and what it collects.
 
     ignored  paths of what was left out although it asks for something
-    wishes   members of the hub request that hand on what the upstream honours
-    config   the same of its `output_config`
+    wishes   members of the hub request for what the upstream honours
+    config   members of its `output_config` for what the upstream honours
     """
 
     def __init__(self, rules: IngressRules, *, lenient: bool) -> None:
@@ -239,10 +241,10 @@ class Mode:
         hints: Mapping[str, Fits],
         own: Mapping[str, Callable[[Any], None]] = {},
     ) -> None:
-        """Looks at the top-level members that are not `known`, in alphabetical order.
+        """Handles the top-level members that are not `known`, in alphabetical order. Raises InvalidRequest.
 
         hints  name -> whether its value can be left out without changing the answer
-        own    name -> what reads it in both modes
+        own    name -> its reader in both modes
         """
         for name in sorted(body.keys() - known):
             value = body[name]
@@ -251,19 +253,19 @@ class Mode:
             if name in own:
                 own[name](value)
             elif name not in hints or not hints[name](value):
-                self._stranger(name, value, told=name in hints and name not in _PRIVATE)
-            elif name in _UNTOLD:
+                self._unknown(name, value, named=name in hints and name not in _PRIVATE)
+            elif name in _NOT_SENT:
                 self.note(name)
 
-    def _stranger(self, name: str, value: Any, *, told: bool) -> None:
+    def _unknown(self, name: str, value: Any, *, named: bool) -> None:
         idle, advice = _NEVER.get(name, (anything, ""))
         if not self.lenient or not idle(value):
-            raise unsupported(name, value if told else None, "" if idle(value) else advice)
+            raise unsupported(name, value if named else None, "" if idle(value) else advice)
         if name not in _NEVER:
             self.wish(name, value)
 
     def wish(self, name: str, value: Any, path: str = "") -> None:
-        """Hands a field on where the upstream honours it, else leaves it out. Raises InvalidRequest."""
+        """Passes a field on if the upstream honours it, else leaves it out. Raises InvalidRequest."""
         row, path = _WISHES.get(name, _ANY), path or name
         if not row.fits(value):
             raise invalid(cut(path), row.rule)
@@ -277,7 +279,7 @@ class Mode:
         (self.config if group else self.wishes)[member] = found
 
     def hint(self, name: str, value: Any, path: str) -> None:
-        """The same for a field that strict mode accepts, whatever becomes of it."""
+        """Passes on a field that strict mode accepts too, or leaves it out, even if its value is wrong."""
         if _WISHES[name].fits(value):
             self.wish(name, value, path)
         else:
@@ -289,32 +291,32 @@ class Mode:
             self.ignored.append(path)
 
     def note(self, path: str) -> None:
-        """Notes what is left out; strict mode tells only of what it refuses."""
+        """Notes what is left out in lenient mode; strict mode only reports what it refuses."""
         if self.lenient:
             self.drop(path)
 
     def leave_out(self, path: str, value: Any = None, advice: str = "") -> None:
-        """Leaves out what a member asks for. Raises InvalidRequest in strict mode."""
+        """Leaves out a member and notes it. Raises InvalidRequest in strict mode."""
         if not self.lenient:
             raise unsupported(path, value, advice)
         self.drop(path)
 
     def check_keys(self, value: Members, known: frozenset[str], path: str) -> None:
-        """The strangers of a nested object."""
+        """Leaves out the unknown members of a nested object. Raises InvalidRequest in strict mode."""
         if known.issuperset(value):  # nearly always, and a long conversation has thousands
             return
         for key in sorted(key for key in value.keys() - known if value[key] is not None):
             self.leave_out(f"{path}.{key}")
 
     def limit(self, name: str, value: int | None) -> int | None:
-        """The token limit `name` of a body, noted where the upstream knows none."""
+        """Returns `value`, the token limit `name` of a body; notes it if the upstream has no such limit."""
         if value is not None and "max_tokens" not in self.rules.honours:
             self.note(name)
         return value
 
     def effort(self, value: Any, path: str) -> str | None:
-        """The effort asked for, else that of the provider. Raises InvalidRequest for a word that is none of its own;
-        lenient mode takes the nearest."""
+        """The effort asked for, else that of the provider. Raises InvalidRequest for an unknown word; lenient mode
+        takes the nearest."""
         known = self.rules.efforts
         if value is None:
             return self.rules.effort

@@ -1,7 +1,7 @@
-"""What the replies of both OpenAI-style routes share: reading the hub's events, the words of the end, the accounts.
+"""Shared by the replies of both OpenAI-style routes: reading the hub's events, finish reasons, token counts.
 
-A reply is a builder between the hub and a client. `AnswerReader` checks that what it is fed is a legal Messages stream
-and collects it; `ChatReply` and `ResponsesReply` say what each step looks like on their wire.
+A reply is a builder between the hub and a client. `AnswerReader` checks that it is fed a legal Messages stream and
+collects it; `ChatReply` and `ResponsesReply` write each step for their wire.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from proxy.core.sse import dump_json
 from proxy.core.tokens.usage import thinking_tokens
 from proxy.core.tools.calls import are_readable, unique_id
 
-#: What a block or a citation weighs beside its text, in characters, so that empty ones are bounded as well.
+#: Characters that a block or a citation counts in addition to its text, so that empty ones are bounded as well.
 WEIGHT = 256
 
-#: stop reason -> `finish_reason` of a chat completion; a word that is not here, or none, is a plain end
+#: stop reason -> `finish_reason` of a chat completion; any other is a plain end.
 FINISH_REASONS = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -42,7 +42,7 @@ FINISH_REASONS = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-#: `finish_reason` -> why a response is incomplete; the others are complete
+#: `finish_reason` -> why a response is incomplete; with any other it is complete.
 INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 #: The form of a text in which the model refuses.
@@ -61,14 +61,14 @@ _COUNTERS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_to
 class ReplyBlock:
     """A block of the answer.
 
-    form       what it is told as: its kind, or one that only a wire of OpenAI tells apart (`REFUSAL`)
+    form       how it is shown: its kind, or a form that only OpenAI's APIs distinguish (`REFUSAL`)
     texts      delta type -> member, see `_TEXTS`
     pieces     its text so far; joined in `text` when it is closed
-    citations  {"url", "title", "start_index", "end_index"}; the places are those in this block
-    signature  of a thought: what the upstream wants back
-    lead       what stands between this text and the one before it, where both are told as one
-    where      how the client's wire calls it; empty as long as the client has seen nothing of it
-    cut        not whole: the token limit ended the answer inside a call, or the answer broke off in it
+    citations  {"url", "title", "start_index", "end_index"}; the indexes are positions in this block
+    signature  a thought's signature, which the upstream wants back
+    lead       separator between this text and the one before it, if both are shown as one
+    where      its names and indexes on the client's wire; empty until the client has seen any of it
+    cut        whether it is incomplete: the token limit ended the answer inside a call, or the answer broke in it
     sources    addresses that a search found
     """
 
@@ -89,8 +89,8 @@ class ReplyBlock:
 
 
 class Totals(NamedTuple):
-    """Token counts in the sense of OpenAI: `input` includes what was read from and written to a cache, `output` the
-    reasoning, which is None where nobody tells it."""
+    """Token counts as OpenAI defines them: `input` includes cache reads and writes, `output` the reasoning, which is
+    None if unknown."""
 
     input: int
     cached: int
@@ -100,15 +100,15 @@ class Totals(NamedTuple):
 
 
 def _ignore(_reader: AnswerReader, _event: Event) -> None:
-    """A ping is life for the writer, and says nothing."""
+    """Ignores a ping, which only shows the writer that the stream is alive."""
 
 
 class AnswerReader(ABC):
-    """Reads one answer: Messages events as `MessageStream` builds them, in any batches. `finished` is True once nothing
-    follows.
+    """Reads one answer: Messages events as `MessageStream` builds them, in any batches. `finished` is True after its
+    end.
 
-    Only one block is open at a time and indexes grow; gaps do not matter. A call that is still open when the answer
-    ends at the token limit is a cut one; every other open block is a broken answer.
+    Only one block is open at a time and indexes grow, with gaps allowed. A call that is open when the answer ends at
+    the token limit is cut; any other open block makes the answer a broken one.
     """
 
     def __init__(self, max_chars: int = MAX_REPLY_CHARS) -> None:
@@ -127,41 +127,41 @@ class AnswerReader(ABC):
         self._counts = dict.fromkeys(_COUNTERS, 0)
         self._thought: int | None = None
 
-    # -- what a wire says
+    # -- steps that a wire writes
 
     @abstractmethod
     def _begin(self) -> None:
-        """What stands in front of everything."""
+        """Writes what precedes the answer."""
 
     @abstractmethod
     def _opened(self, block: ReplyBlock) -> None:
-        """A block that is not hidden begins; texts and thoughts may stay empty."""
+        """Handles the beginning of a block that is not hidden; texts and thoughts may stay empty."""
 
     @abstractmethod
     def _said(self, block: ReplyBlock, text: str) -> None:
-        """A piece of its text, never an empty one."""
+        """Writes a piece of its text, never an empty one."""
 
     @abstractmethod
     def _cited(self, block: ReplyBlock, citation: dict[str, Any]) -> None:
-        """One more citation, which is not among `block.citations` yet."""
+        """Writes one more citation, which is not in `block.citations` yet."""
 
     @abstractmethod
     def _closed(self, block: ReplyBlock) -> None:
-        """A block is complete, or cut."""
+        """Handles the end of a block, which is complete or cut."""
 
     @abstractmethod
     def _found(self, block: ReplyBlock) -> None:
-        """The result of a search that was shown is known, directly behind it."""
+        """Handles the result of a search that was shown, directly after it."""
 
     @abstractmethod
     def _ended(self) -> None:
-        """The answer is complete; `_finish` says how."""
+        """Writes the end of the answer, whose reason is `_finish`."""
 
     # -- entry points
 
     def feed(self, events: Iterable[Event]) -> list[dict[str, Any]]:
-        """What a batch of events becomes. Raises BadAnswer for what is no Messages stream, and past `max_chars`;
-        then only a failure can follow. What comes behind the end is dropped."""
+        """The wire's objects for a batch of events. Drops what comes after the end. Raises BadAnswer for an illegal
+        Messages stream, and past `max_chars`; then only a failure can follow."""
         self._begin_once()
         try:
             for event in events:
@@ -226,7 +226,7 @@ class AnswerReader(ABC):
         return block
 
     def _read_result(self, result: Mapping[str, Any]) -> None:
-        """Takes the links of a search from its result, which is hidden itself."""
+        """Takes the links of a search from its result, which itself is hidden."""
         search = self._blocks[-1] if self._blocks else None
         if search is None or search.kind != SERVER_TOOL_USE.name or search.call_id != result.get("tool_use_id"):
             return
@@ -260,7 +260,7 @@ class AnswerReader(ABC):
             raise BadAnswer(f"the answer passed {self._max_chars} characters")
 
     def _silent_delta(self, block: ReplyBlock, delta: Mapping[str, Any]) -> None:
-        """A delta without text of its own. Blocks of an unknown type are hidden, whatever is in them."""
+        """Handles a delta that is no text. Deltas of blocks of unknown types are hidden."""
         row, kind = answer_block(block.kind), DELTAS.get(delta["type"])
         if row is None:
             return
@@ -280,7 +280,7 @@ class AnswerReader(ABC):
         if block is None or event.get("index") != block.index:
             raise BadAnswer("the provider ended a block that is not open")
         if block.kind == TOOL_USE.name and not any(map(str.strip, block.pieces)):
-            self._say(block, "{}")  # no arguments are an empty object; clients parse what they got
+            self._say(block, "{}")  # without arguments clients parse an empty object
         block.cut = BROKEN in event and block.kind != SERVER_TOOL_USE.name
         self._close(block)
         if INPUT_DELTA.name in block.texts and not are_readable(block.text):
@@ -334,10 +334,10 @@ class AnswerReader(ABC):
         "error": _error,
     }
 
-    # -- accounts
+    # -- token counts
 
     def _count(self, usage: Any) -> None:
-        """Later values win: some providers know the input only at the end."""
+        """Takes token counts. Later values win, since some providers know the input only at the end."""
         if not isinstance(usage, Mapping):
             return
         for name in _COUNTERS:

@@ -1,4 +1,5 @@
-"""Which of the tools of an OpenAI-style body the model may or must use, and what a provider with few tools allows."""
+"""Reads which tools of an OpenAI-style body the model may or must use, and checks what a provider with few tools
+allows."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ from proxy.core.convert.openai_tools import DISPENSABLE, ToolSet, hosted_type
 from proxy.core.ingress import BridgedTools, IngressRules
 from proxy.core.invalid import InvalidRequest, shown
 
-_NOT_THERE = "it would run upstream, and this model has none such"
-#: words of the bodies -> the hub's
+_NOT_THERE = "it would run upstream, and this model has no such tool"
+#: word of a body -> the hub's word
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
 
 def read_choice(value: Any, parallel: bool | None, tools: ToolSet, mode: Mode, *, wrapped: bool) -> Block | None:
-    """The hub's `tool_choice` of `tool_choice` and `parallel_tool_calls`; None to send neither.
+    """The hub's `tool_choice` from `tool_choice` and `parallel_tool_calls`; None to send neither.
 
-    Without tools both say nothing, and strict upstreams refuse them; Codex CLI sends them all the same.
+    Without tools both mean nothing, and strict upstreams refuse them, but Codex CLI sends them anyway.
     """
     choice = _choice(value, tools, mode.rules, wrapped=wrapped)
     if not tools.tools:
@@ -33,7 +34,7 @@ def read_choice(value: Any, parallel: bool | None, tools: ToolSet, mode: Mode, *
 
 
 def _check_not_alone(tools: ToolSet) -> None:
-    """A request whose only tools would run upstream, where they are not, cannot mean an answer without them."""
+    """Refuses a request whose only tools are hosted ones that the upstream lacks: it needs them for an answer."""
     for word, path in tools.left_out.items():
         if word not in DISPENSABLE:
             raise unsupported(path, word, f"{_NOT_THERE}, and there is no other tool")
@@ -71,7 +72,7 @@ def _choice(value: Any, tools: ToolSet, rules: IngressRules, *, wrapped: bool) -
 
 
 def _chosen(named: Any, tools: ToolSet) -> str | None:
-    """The name of the function that is to be called. One in a namespace goes by both names."""
+    """The name of the chosen function, None if it is unknown. One in a namespace is chosen by both names."""
     name, namespace = (named.get("name"), named.get("namespace")) if isinstance(named, dict) else (None, None)
     if isinstance(name, str) and namespace is None and name in tools.functions:
         return name
@@ -84,7 +85,7 @@ def _chosen(named: Any, tools: ToolSet) -> str | None:
 def check_rules(
     rules: IngressRules, conversation: Conversation, tools: ToolSet, *, stream: bool, session: str | None
 ) -> None:
-    """Refuses what the provider cannot do, once everything else is known to be right."""
+    """Refuses what the provider cannot do, once everything else is valid. Raises InvalidRequest."""
     if conversation.linked_image is not None and not rules.image_urls:
         raise _linked(conversation.linked_image)
     if rules.tools is None or not tools.tools:
@@ -106,7 +107,7 @@ def _linked(path: str) -> InvalidRequest:
 
 
 def _unbridged(bridged: BridgedTools, name: str, path: str) -> InvalidRequest:
-    """Told by the place that the name has in the chat form, on both routes."""
+    """The error for a tool that cannot be bridged. It uses the path of the chat form on both routes."""
     place = f"{path.rpartition('.')[0].removesuffix('.function')}.function.name"
     rule = f"`{place}` must be one of {', '.join(sorted(bridged.names))}"
     return InvalidRequest(f"{bridged.product} cannot bridge tool {shown(name)}: {rule}", param=place)

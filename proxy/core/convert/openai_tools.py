@@ -1,9 +1,9 @@
-"""The tools that OpenAI-style bodies declare. The choice among them: see `openai_tool_choice`.
+"""Reads the tools that OpenAI-style bodies declare. For the choice among them see `openai_tool_choice`.
 
 Functions exist on both routes; only the chat form wraps them. Codex CLI groups functions in namespaces, which no other
-upstream knows: they become functions with flat names, and the way back is kept. So do its custom tools, which take a
-text: the functions have one member for it. Hosted tools are mapped where the provider has them. Without one, what
-Codex always offers is left out, and any other kind of tool is refused in strict mode.
+upstream knows: they become functions with flat names, and the original names are kept. Its custom tools, which take a
+text, become functions with one member for it. Hosted tools are mapped if the provider has them. If not, those that
+Codex always offers are left out, and any other kind of tool is refused in strict mode.
 """
 
 from __future__ import annotations
@@ -22,33 +22,34 @@ from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.tools.calls import MAX_NAME, short_name, unique_id
 from proxy.core.tools.step_budget import ToolSteps
 
-#: Functions of one request, those in namespaces included.
+#: Maximum number of functions of one request, those in namespaces included.
 MAX_TOOLS = 128
 
-#: Hosted search by its first name on these routes; previews and dates of it are the same.
+#: The type of the hosted search on these routes; its previews and dated versions are the same tool.
 WEB_SEARCH_TYPE = "web_search"
-#: Any other is known without its date.
+#: The date at the end of a hosted tool's type.
 _DATE = re.compile(r"_\d{4}_\d{2}_\d{2}\Z")
 _PREVIEW = "_preview"
-#: What Codex CLI offers and can do without: it is left out in strict mode, too.
+#: Types that Codex CLI offers but does not need: they are left out in strict mode, too.
 DISPENSABLE = frozenset({WEB_SEARCH_TYPE, "tool_search"})
-#: Words that are no hosted tools, wherever they are found.
+#: Types that are never hosted tools.
 _OWN = frozenset({"function", "custom", "namespace"})
 
 _FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
-#: `defer_loading`: Codex CLI would have them searched for; here they are offered at once.
+#: `defer_loading` makes Codex CLI's functions available by search; here they are offered at once.
 _FLAT_FUNCTION_KEYS = _FUNCTION_KEYS | {"type", "defer_loading"}
 _CUSTOM_KEYS = frozenset({"type", "name", "description", "format", "defer_loading"})
 _WRAPPER_KEYS = frozenset({"type", "function"})
 _NAMESPACE_KEYS = frozenset({"type", "name", "description", "tools"})
-#: The Responses API refuses such names. Plain ones stay: there is no way back from another.
+#: Characters that the Responses API refuses in names. Plain functions keep such names, since only namespaced ones can
+#: be mapped back.
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
-#: What `unique_id` may add to a name.
+#: Length of what `unique_id` may add to a name.
 _SUFFIX_ROOM = len(f"__u{MAX_TOOLS}")
 
 
 def flat_name(namespace: str, name: str) -> str:
-    """The name of a function that stands in a namespace, in characters that every upstream takes.
+    """The name of a function in a namespace, in characters that every upstream accepts.
 
     >>> flat_name("multi_agent_v1", "close_agent"), flat_name("files.v2", "read all")
     ('multi_agent_v1__close_agent', 'files_v2__read_all')
@@ -56,7 +57,7 @@ def flat_name(namespace: str, name: str) -> str:
     return short_name(_NOT_IN_NAMES.sub("_", f"{namespace}__{name}"))
 
 
-#: A list of tools with the path that it has in the body.
+#: The path of a list of tools in the body, and the list.
 Declared = tuple[str, Any]
 
 
@@ -65,12 +66,12 @@ class ToolSet:
     """The tools of a request.
 
     tools       the hub's declarations, in the caller's order
-    paths       where the name of each stands in the caller's body
-    functions   names that a tool choice may give
+    paths       the path of each one's name in the caller's body
+    functions   names that a tool choice may use
     hosted      type word of a hosted tool, see `hosted_type` -> its name
     namespaces  flat name -> (namespace, name)
     customs     flat names of tools that take a text
-    left_out    type word of a hosted tool that the provider has not -> where it stands
+    left_out    type word of a hosted tool that the provider lacks -> its path
     """
 
     tools: list[Block] = field(default_factory=list)
@@ -93,9 +94,10 @@ def _too_many() -> InvalidRequest:
 
 
 def read_tools(declared: Iterable[Declared], mode: Mode, *, wrapped: bool) -> ToolSet:
-    """The tools of a body. `wrapped` says that functions have the chat form, which knows no namespaces.
+    """The tools of a body. Raises InvalidRequest.
 
-    declared  `tools`, and behind it the lists inside the input, which may repeat tools
+    declared  `tools`, then the lists inside the input, which may repeat tools
+    wrapped   whether functions have the chat form, which has no namespaces
     """
     reader = _ToolReader(mode, wrapped=wrapped)
     for path, value in declared:
@@ -110,7 +112,7 @@ def read_tools(declared: Iterable[Declared], mode: Mode, *, wrapped: bool) -> To
 
 
 def hosted_type(kind: Any) -> str:
-    """The word by which the rules know the type of a hosted tool; "" for what is no type.
+    """The type of a hosted tool as the rules name it; "" if `kind` is not a text.
 
     >>> hosted_type("web_search_preview_2025_03_11"), hosted_type("x_search"), hosted_type(None)
     ('web_search', 'x_search', '')
@@ -124,7 +126,7 @@ def hosted_type(kind: Any) -> str:
 class _ToolReader:
     """Collects the tools of one body.
 
-    repeated  whether what was declared before may be declared again, as lists of tools inside the input do
+    repeated  whether tools may be declared again, as in lists of tools inside the input
     """
 
     def __init__(self, mode: Mode, *, wrapped: bool) -> None:
@@ -133,7 +135,7 @@ class _ToolReader:
         self._found = ToolSet()
         self._steps = ToolSteps()
         self._grouped: dict[tuple[str, str], Block] = {}  # by namespace and name
-        self._texts: dict[int, Block] = {}  # those that stand for custom tools, by identity: names come later
+        self._texts: dict[int, Block] = {}  # functions for custom tools, by identity, since names come later
         self.repeated = False
 
     def read(self, entry: Members, path: str) -> None:
@@ -180,8 +182,8 @@ class _ToolReader:
         self._found.add(tool, path)
 
     def _namespace(self, entry: Members, path: str) -> None:
-        """The tools of a namespace, under their own names for now. What is said about the namespace stands before the
-        description of its first tool."""
+        """Reads the tools of a namespace, under their own names for now. The namespace's description goes before that
+        of its first tool."""
         self._mode.check_keys(entry, _NAMESPACE_KEYS, path)
         namespace, about = needed_text(entry, "name", path), _description(entry, path)
         for at, inner in objects_of(entry.get("tools"), f"{path}.tools"):
@@ -202,7 +204,7 @@ class _ToolReader:
             self._found.add(tool, f"{at}.name")
 
     def _function_tool(self, function: Members, path: str, keys: frozenset[str]) -> Block:
-        """The hub's form of a function. `strict` is handed on where the upstream can promise it for this schema."""
+        """The hub's form of a function. `strict` is passed on if the upstream supports it for this schema."""
         self._mode.check_keys(function, keys, path)
         tool: Block = {"name": needed_text(function, "name", path)}
         parameters, description = function.get("parameters"), _description(function, path)
@@ -223,7 +225,7 @@ class _ToolReader:
         return tool
 
     def _custom_tool(self, entry: Members, path: str) -> Block:
-        """A custom tool as a function. What its grammar is, the model can only be told."""
+        """A custom tool as a function. Its grammar becomes part of the description."""
         self._mode.check_keys(entry, _CUSTOM_KEYS, path)
         tool: Block = {"name": needed_text(entry, "name", path)}
         about = {"type": "string", "description": f"The whole input of the tool, as plain text.{_grammar(entry, path)}"}
@@ -244,7 +246,7 @@ class _ToolReader:
             raise invalid(path, f"is a duplicate: there is another tool {shown(hosted.name)}")
 
     def _options(self, hosted: HostedTool, entry: Members, path: str) -> Block:
-        """What narrows a hosted tool, by the hub's names."""
+        """The options that narrow a hosted tool, by the hub's names."""
         filters = entry.get("filters")
         if filters is not None and not isinstance(filters, dict):
             raise invalid(f"{path}.filters", "must be an object")
@@ -279,7 +281,7 @@ def _description(entry: Members, path: str) -> str | None:
 
 
 def _grammar(entry: Members, path: str) -> str:
-    """What is to be said about the form of a custom tool's input."""
+    """A sentence about the grammar of a custom tool's input; "" without a grammar."""
     form = entry.get("format")
     if form is not None and not isinstance(form, dict):
         raise invalid(f"{path}.format", "must be an object")
@@ -292,7 +294,7 @@ def _grammar(entry: Members, path: str) -> str:
 
 
 def _name_grouped(found: ToolSet, grouped: Mapping[tuple[str, str], Block]) -> None:
-    """Flat names, once all plain ones are known, since those stay as they are."""
+    """Sets the flat names, once all plain ones are known, since those do not change."""
     taken = {tool["name"] for tool in found.tools if "input_schema" not in tool} | found.functions
     counts: dict[str, int] = {}
     for key, tool in grouped.items():
@@ -313,7 +315,7 @@ def _check_option(member: str, value: Any, path: str) -> None:
 
 
 def _drop_covered(found: ToolSet) -> None:
-    """A hosted tool that has the name of a function is left out: upstreams refuse two tools of one name."""
+    """Drops hosted tools with the name of a function, since upstreams refuse two tools of one name."""
     for word, name in list(found.hosted.items()):
         if name in found.functions:
             del found.hosted[word]

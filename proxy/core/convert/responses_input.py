@@ -1,7 +1,7 @@
-"""`instructions` and `input` of a Responses body to a conversation.
+"""Converts `instructions` and `input` of a Responses body to a conversation.
 
-Codex CLI is the client to serve here: it repeats the whole conversation as items every turn, those too that it had from
-another model: custom calls, reasoning that only its own service can read, searches, compactions.
+The main client is Codex CLI: it repeats the whole conversation as items every turn, even those from another model, such
+as custom calls, reasoning that only its own service can read, searches and compactions.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from proxy.core.sse import dump_json
 _PARTS = PartRules(TEXTS)
 _ASSISTANT_PARTS = PartRules(TEXTS, refusals=True)
 _USER_PARTS = PartRules(TEXTS, image="input_image")
-#: The types of what an output may consist of. A list of anything else is the output itself.
+#: Types of the parts of an output. A list of anything else is the output itself.
 _OUTPUT_PARTS = TEXTS | {"input_image", "input_file", "input_audio", "refusal"}
 
-#: What any item may have: where it came from, for the client and its own service.
+#: Members that any item may have, about its origin, for the client and its own service.
 _COMMON = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough", "caller", "async"})
 _MESSAGE_KEYS = _COMMON | {"role", "content", "phase"}
 #: `parsed_arguments`: the SDK's parsed calls have it, and clients send them back.
@@ -53,7 +53,7 @@ _ROLES = ("user", "assistant", "system", "developer")
 class InputReader:
     """Reads the input of a body.
 
-    tools  lists of tools that stand in the input, each with its path
+    tools  lists of tools from the input, each with its path
     """
 
     def __init__(self, mode: Mode) -> None:
@@ -61,10 +61,10 @@ class InputReader:
         self.tools: list[Declared] = []
         self._mode = mode
         self._grouped: list[tuple[Block, tuple[str, str]]] = []  # calls of functions in namespaces
-        self._ids: set[str] = set()  # of the items
+        self._ids: set[str] = set()  # ids of the items
 
     def read(self, body: Members) -> None:
-        """Raises InvalidRequest."""
+        """Reads `instructions` and `input`. Raises InvalidRequest."""
         if body.get("instructions") is not None:
             self.conversation.instruct(spoken(body["instructions"], "instructions", empty=self._mode.lenient))
         given = body.get("input")
@@ -84,7 +84,7 @@ class InputReader:
                 self._ids.add(item["id"])
 
     def rename(self, tools: ToolSet) -> None:
-        """Gives earlier calls the names that the functions have in this request."""
+        """Renames earlier calls to the names of the functions in this request."""
         names = {key: name for name, key in tools.namespaces.items()}
         for block, key in self._grouped:
             block["name"] = names.get(key, block["name"])
@@ -119,7 +119,7 @@ class InputReader:
         self._begin(item, path, lambda: {CUSTOM_INPUT: _needed_string(item, "input", path)})
 
     def _shell_call(self, item: Members, path: str) -> None:
-        """A call of the shell that some services' models have as a tool of its own."""
+        """Adds a call of the shell, which is a tool of its own for the models of some services."""
         action = item.get("action")
         self._begin({"name": "local_shell", **item}, path, lambda: action if isinstance(action, dict) else {})
 
@@ -148,7 +148,7 @@ class InputReader:
         self.conversation.result(call_id, output, f"{path}.call_id")
 
     def _output_parts(self, parts: list[Any], path: str) -> str | list[Block]:
-        """Texts and pictures as blocks, other parts as the text of their JSON; so is a list of no parts."""
+        """Texts and pictures as blocks, other parts as the text of their JSON, as is a list that holds no parts."""
         check_length(parts, path)
         if not all(map(_is_part, parts)):
             return dump_json(parts)
@@ -165,8 +165,8 @@ class InputReader:
     # -- the rest
 
     def _reasoning(self, item: Members, path: str) -> None:
-        """Earlier reasoning, which some models want back with their calls. What another service encrypted cannot be
-        read here."""
+        """Adds earlier reasoning, which some models want back with their calls. What another service encrypted cannot
+        be read here."""
         self._mode.check_keys(item, _REASONING_KEYS, path)
         texts = [*_texts(item, "summary", "summary_text", path), *_texts(item, "content", "reasoning_text", path)]
         block: Block = {"type": "thinking", "thinking": "\n\n".join(texts)}
@@ -181,15 +181,15 @@ class InputReader:
         self.tools.append((f"{path}.tools", item.get("tools")))
 
     def _reference(self, item: Members, path: str) -> None:
-        """An item of this same input stands there already; any other would have to be looked up."""
+        """Ignores a reference to an earlier item of this input, and refuses any other, since nothing is kept."""
         if not isinstance(item.get("id"), str) or item["id"] not in self._ids:
             raise unknown_reference(f"{path}.type", item.get("id"))
 
     def _nothing(self, item: Members, path: str) -> None:
-        """What another service did or kept, and what came of it is said elsewhere."""
+        """Ignores what another service did or kept, since its results are in other items."""
 
     def _lost(self, item: Members, path: str) -> None:
-        """What only another service can read."""
+        """Leaves out and notes what only another service can read."""
         self._mode.drop(path)
 
 

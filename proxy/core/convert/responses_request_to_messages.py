@@ -1,8 +1,7 @@
-"""The body of `POST /v1/responses` to a Messages request.
+"""Converts the body of `POST /v1/responses` to a Messages request.
 
-What is accepted, what is refused by name, and in which order: see `openai_mode`. `model` was checked by the server.
-Codex CLI is the client to serve here: it repeats the whole conversation as items every turn, with hints, namespaces of
-tools and its reasoning.
+See `openai_mode` for what is accepted and what is refused by name. The server has checked `model`. The main client is
+Codex CLI: it repeats the whole conversation as items every turn, with hints, namespaces of tools and its reasoning.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _FIELDS = frozenset(
     }
 )
 _ENCRYPTED = "reasoning.encrypted_content"
-#: What may be asked to be included without a word; the second where the provider can search.
+#: Values of `include` that are accepted; the second if the provider can search.
 _INCLUDES = (_ENCRYPTED, "web_search_call.action.sources")
 
 
@@ -62,10 +61,10 @@ _HINTS: Mapping[str, Callable[[Any], bool]] = {
     "stream_options": is_no_stream_option,
     "truncation": lambda value: value == "disabled",
 }
-#: Summaries come whenever the provider gives reasoning, in its own length.
+#: Summaries are shown whenever the provider sends reasoning, in its own length.
 _SUMMARIES = ("auto", "concise", "detailed", "none")
 _REASONING: Mapping[str, Callable[[Any], bool]] = {
-    "effort": anything,  # by the provider's rules
+    "effort": anything,  # checked by the provider's rules
     "summary": lambda value: value in _SUMMARIES,
     "generate_summary": lambda value: value in _SUMMARIES,
     "context": is_text,
@@ -77,7 +76,7 @@ def responses_request_to_messages(
 ) -> Ingress:
     """The Messages request and what the reply needs to know. `session`: the caller's session id, if any.
 
-    The body stays as it was; tool schemas and picture data are shared with it. Raises InvalidRequest.
+    The body is not changed; tool schemas and picture data are shared with it. Raises InvalidRequest.
     """
     mode = Mode(rules, lenient=lenient)
     hints: dict[str, Fits] = {**_HINTS, "include": partial(_is_known, rules)}
@@ -123,7 +122,7 @@ def _effort(reasoning: Any, mode: Mode) -> str | None:
 
 
 def _echo(body: Members, effort: str | None) -> dict[str, Any]:
-    """What the response object repeats: the caller's values, not what became of them."""
+    """The members of the response object that repeat the request: the caller's values, before conversion."""
     parallel = body.get("parallel_tool_calls")
     echo = {
         "tools": body.get("tools") or [],

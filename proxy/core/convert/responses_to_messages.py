@@ -1,8 +1,8 @@
-"""Responses events to Messages events: the reducer behind every Responses upstream.
+"""Reduces Responses events to Messages events, for every Responses upstream.
 
-It does not know which transport feeds it and never gets a failure: `responses_events.responses_failure` is asked
-before, and the transport decides what to do about one. It guarantees two things. The order of blocks is legal (see
-MessageStream), and a tool call is closed only when its arguments are complete JSON.
+The reducer does not know its transport and never gets a failure: the transport checks
+`responses_events.responses_failure` first and decides what to do. It guarantees that the order of blocks is legal (see
+MessageStream), and that a tool call is closed only when its arguments are complete JSON.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from proxy.core.convert.responses.searches import SEARCH_BEGAN, HostedSearches, 
 from proxy.core.convert.responses.texts import TextBlocks
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import EOF, AnswerPolicy, BadAnswer, CutAnswer
-from proxy.core.responses_events import UNREADABLE, incomplete_reason, incomplete_stop, responses_usage, told_usage
+from proxy.core.responses_events import UNREADABLE, incomplete_reason, incomplete_stop, reported_usage, responses_usage
 
 
 class ResponsesToMessages:
-    """The reducer. `feed` takes one upstream event and returns the Messages events it causes, `finished` tells that the
-    message is over. `produced` is true once the model has said anything at all: before that an end is an empty answer.
+    """The reducer. `feed` takes one upstream event and returns the Messages events it causes.
+
+    finished  whether the message is over
+    produced  whether the model has said anything at all: before that an end is an empty answer
     """
 
     def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
@@ -47,8 +49,7 @@ class ResponsesToMessages:
     # -- entry points
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
-        """Returns the Messages events that an upstream event causes, or the early end of the stream. Raises
-        BadAnswer."""
+        """Returns the Messages events that an upstream event, or EOF, causes. Raises BadAnswer."""
         if event is EOF:
             return self.cut()
         kind = event.get("type")
@@ -58,8 +59,8 @@ class ResponsesToMessages:
         return self._stream.take()
 
     def cut(self) -> list[Event]:
-        """The end of a stream before its last event. It does no harm behind calls that the upstream said are over, when
-        nothing else was under way: the client has to act next anyway. Raises CutAnswer otherwise."""
+        """Handles the end of a stream before its last event. That is harmless after finished calls if nothing else is
+        unfinished, since the client acts next anyway. Raises CutAnswer otherwise."""
         if not self.finished:
             under_way = self._open_items or self._calls.are_open or self._texts.are_open or self._reasoning.is_open
             if under_way or self._calls.doubtful or not self._calls.any_done:
@@ -68,12 +69,12 @@ class ResponsesToMessages:
         return self._stream.take()
 
     def interrupt(self) -> list[Event]:
-        """What can be said before an error: open text and thinking are closed, held text and links come out."""
+        """The last events before an error: closes open text and thinking, and releases held text and links."""
         self._reasoning.interrupt()
         try:
             self._texts.close_all()
         except BadAnswer:
-            pass  # behind a block that never ended: nobody would see it
+            pass  # after a block that never ended, so the client would not see it
         self._searches.fill()
         self._stream.interrupt()
         return self._stream.take()
@@ -81,7 +82,7 @@ class ResponsesToMessages:
     # -- control
 
     def _control(self, _event: Mapping[str, Any]) -> None:
-        # Inside a block nothing is said: silence is measured by the writer, and old clients do not count pings.
+        # No ping inside a block: the writer measures silence, and old clients do not count pings.
         if not self._stream.in_block:
             self._stream.ping()
 
@@ -118,7 +119,7 @@ class ResponsesToMessages:
             self._done(self._places.end(event, item), item, "item")
 
     def _done(self, place: int, item: Mapping[str, Any], copy: str) -> None:
-        """An item is over. `copy`: see `Said.repeated`."""
+        """Handles the end of an item. `copy`: see `Said.repeated`."""
         kind = item.get("type")
         self._open_items.discard(place)
         said = self._said(_kind(item))
@@ -134,10 +135,10 @@ class ResponsesToMessages:
         else:
             self._search_done(place, item)
         if said is not None:
-            said.place_of_item(place, parts, copy)  # what was told from here has come by this kind of event, too
+            said.place_of_item(place, parts, copy)  # marks what was shown from here as repeated by this kind of event
 
     def _other_block(self) -> None:
-        """A block begins that is neither a text nor a thought."""
+        """Prepares for a block that is neither a text nor a thought."""
         self._reasoning.close()
         self._texts.settle()
 
@@ -154,7 +155,7 @@ class ResponsesToMessages:
         self._reasoning.add_part(self._places.or_current(event, "reasoning"))
 
     def _thought_done(self, event: Mapping[str, Any]) -> None:
-        """The end of a thought, or of a part of it, with its whole text."""
+        """Handles the end of a thought, or of a part of it, with its whole text."""
         place = named = self._places.or_current(event, "reasoning")
         text = event.get("text")
         number = next((event[name] for name in _PART_NUMBERS if type(event.get(name)) is int), None)
@@ -205,22 +206,22 @@ class ResponsesToMessages:
             self._whole_text(event, part)
 
     def _whole_text(self, event: Mapping[str, Any], part: Mapping[str, Any]) -> None:
-        """The end of a part of a message: its text, if no piece of it came, and its citations."""
+        """Handles the end of a part of a message: shows its text if no piece of it came, and its citations."""
         named, text = self._text_at(event), part.get("text") if part is event else _text_of(part)
         at, said, copy = named, self._texts.said, "done" if part is event else "part"
         text = text if isinstance(text, str) else ""
         if text:
             at = said.repeated(at, text, copy) or at
         is_news = said.is_news(at, text)
-        self._tell_part(at, part, text if is_news else None)
+        self._show_part(at, part, text if is_news else None)
         if is_news:
             said.repeated(at, text, copy)
         self._texts.part_is_over(at)
         self._places.leave_bare(named[0])
         self._places.leave_bare(at[0])
 
-    def _tell_part(self, at: At, part: Mapping[str, Any], text: Any) -> None:
-        """Shows a part of a message: its text where that is news, and its citations."""
+    def _show_part(self, at: At, part: Mapping[str, Any], text: Any) -> None:
+        """Shows the new text of a part of a message, and its citations."""
         if isinstance(text, str) and text:
             self._reasoning.close()
             (self._refuse if part.get("type") == "refusal" else self._add_text)(at, text)
@@ -241,11 +242,11 @@ class ResponsesToMessages:
                 self._cite(annotation, self._texts.at(place, number))
 
     def _message_done(self, place: int, item: Mapping[str, Any]) -> None:
-        """The item repeats its content: a text of which no delta came is taken from here."""
+        """Handles the end of a message, whose item repeats its content: a text without deltas is taken from it."""
         parts = [(self._texts.at(place, number), part) for number, part in enumerate(_mappings(item.get("content")))]
         news = [self._texts.said.is_news(at, _text_of(part) or "") for at, part in parts]
         for (at, part), is_news in zip(parts, news, strict=True):
-            self._tell_part(at, part, _text_of(part) if is_news else None)
+            self._show_part(at, part, _text_of(part) if is_news else None)
         self._texts.end(place)
 
     # -- function calls
@@ -277,8 +278,8 @@ class ResponsesToMessages:
     # -- hosted search
 
     def _search_began(self, _event: Mapping[str, Any]) -> None:
-        """A search costs: where it is told at once, the answer is not asked for again from here on."""
-        if self._searches.tells_at_once:
+        """Marks the answer as seen where searches are shown at once: a search costs, so the request is not repeated."""
+        if self._searches.shows_at_once:
             self.produced = True
             self._stream.commit()
 
@@ -316,8 +317,8 @@ class ResponsesToMessages:
         self._end(stop, response.get("usage"))
 
     def _repeated(self, output: Any) -> None:
-        """The last event repeats the whole answer: what did not come before is taken from there. An item that nothing
-        names has come, unless there are more of its kind than have."""
+        """Takes what is missing from the last event, which repeats the whole answer. An item without a known place came
+        before, unless the event has more items of its kind than came."""
         items = _mappings(output)
         kinds = Counter(map(_kind, items))
         for index, item in enumerate(items):
@@ -325,24 +326,24 @@ class ResponsesToMessages:
             come = self._said(kind)
             place = self._places.in_output(index, item)
             place = index if place is None and come is not None and come.was_in(index) else place
-            told = self._calls.begun if kind == "function_call" else len(self._searches if come is None else come)
+            shown = self._calls.begun if kind == "function_call" else len(self._searches if come is None else come)
             if self.incomplete and (item.get("status") != "completed" or self._calls.open_at(place) is not None):
                 item = {**item, "status": "incomplete"}  # also a call whose own end never came
             if place is not None and not self._places.has_ended(place):
                 self._done(self._places.end({"output_index": place}, item), item, "output")
-            elif place is None and told < kinds[kind]:
+            elif place is None and shown < kinds[kind]:
                 self._done(self._places.only_in_output(item), item, "output")
             else:
                 self._cite_all(item, -1 if place is None else place)
 
     def _is_repeated_whole(self, output: Any) -> bool:
-        """Whether the last event has the whole answer, and all of its texts were told."""
+        """Whether the last event has the whole answer, and all its texts were shown."""
         items = _mappings(output)
         texts = (text for item in items for text in _texts_of(item))
         return bool(items) and sum(map(len, texts)) == self._chars
 
     def _said(self, kind: str) -> Said | None:
-        """What was said in items of a kind that has a text."""
+        """The texts said in items of a kind; None for a kind without text."""
         return {"message": self._texts.said, "reasoning": self._reasoning.said}.get(kind)
 
     def _end(self, stop_reason: str | None, usage: Any) -> None:
@@ -360,14 +361,14 @@ class ResponsesToMessages:
         if stop_reason == "end_turn":
             self._searches.list_sources()
         self.usage = self._usage(usage)
-        self.produced = self.produced and self._stream.begun > 0  # a search that began, and no more, is no answer
+        self.produced = self.produced and self._stream.begun > 0  # a search that only began is no answer
         self.finished = True
         self._stream.finish(stop_reason, self.usage)
 
     def _usage(self, usage: Any) -> dict[str, Any]:
         web, x = self._searches.counts
-        if self._rules.told_usage:
-            return told_usage(usage, web=web, x=x)
+        if self._rules.reported_usage:
+            return reported_usage(usage, web=web, x=x)
         return responses_usage(usage, searches=web + x)
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
@@ -399,21 +400,21 @@ class ResponsesToMessages:
     }
 
 
-#: What tells the parts of a thought apart.
+#: Members that number the parts of a thought.
 _PART_NUMBERS = ("summary_index", "content_index")
 #: type of a part of a message -> the member with its text
 _PART_TEXTS = {"output_text": "text", "refusal": "refusal"}
 
 
 def _text_of(part: Mapping[str, Any]) -> str | None:
-    """What a part of a message says; None when it says nothing."""
+    """The text of a part of a message; None if it has none."""
     kind = part.get("type")
     text = part.get(_PART_TEXTS[kind]) if isinstance(kind, str) and kind in _PART_TEXTS else None
     return text if isinstance(text, str) else None
 
 
 def _texts_of(item: Mapping[str, Any]) -> list[str]:
-    """What the parts of a message say."""
+    """The texts of a message's parts."""
     return list(filter(None, map(_text_of, _mappings(item.get("content")))))
 
 

@@ -1,7 +1,7 @@
-"""Whole answers as the events of a stream: what some gateways send in place of the stream that was asked for.
+"""Converts whole answers, which some gateways send in place of a stream, to the events of a stream.
 
-Each function takes the JSON object of such an answer and gives events that the reducer of its wire reads, or None for
-what is no answer of that wire.
+Each function takes the JSON object of such an answer and returns events for the reducer of its wire, or None if it is
+no answer of that wire.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Event = dict[str, Any]
 
 
 def chat_events(answer: Mapping[str, Any]) -> list[Event] | None:
-    """A `chat.completion` as one chunk; the end of the stream follows it."""
+    """The events of a `chat.completion`: one chunk. The end of the stream is not included."""
     choices = answer.get("choices")
     if not isinstance(choices, list):
         return None
@@ -34,7 +34,7 @@ def _chat_choice(choice: Mapping[str, Any]) -> Event:
 
 
 def message_events(answer: Mapping[str, Any]) -> list[Event] | None:
-    """A Messages answer: the blocks have all their content in their start."""
+    """The events of a Messages answer, whose blocks have all their content in their start."""
     content = answer.get("content")
     if not isinstance(content, list):
         return None
@@ -52,7 +52,7 @@ _ENDS = {"incomplete": "response.incomplete", "failed": "response.failed"}
 
 
 def response_events(answer: Mapping[str, Any]) -> list[Event] | None:
-    """A response object: its items are all done."""
+    """The events of a response object, whose items are all done."""
     output = answer.get("output")
     if not isinstance(output, list):
         return None

@@ -11,7 +11,7 @@ from proxy.core.bodies.decode import load_long_json
 from proxy.core.media.base64_text import strays
 from proxy.core.media.pieces import Pieces
 from proxy.core.reducer import BadAnswer
-from proxy.core.tokens.usage import Usage, told_count, usage_of
+from proxy.core.tokens.usage import Usage, reported_count, usage_of
 
 #: Of a run that is longer than twice this, so much stays at either end.
 KEPT = 64
@@ -112,7 +112,7 @@ def _without_pictures(piece: bytes) -> bytes:
 
 def check_images(answer: Mapping[str, Any]) -> None:
     """Raises BadAnswer for what is no answer with pictures in it."""
-    if told_count(answer.get("created")) is None:
+    if reported_count(answer.get("created")) is None:
         raise BadAnswer("the answer does not say when it was made")
     pictures = answer.get("data")
     if not isinstance(pictures, list) or not pictures:
@@ -130,7 +130,7 @@ def images_usage(answer: Mapping[str, Any]) -> Usage | None:
     told = answer.get("usage")
     if not isinstance(told, Mapping):
         return None
-    given, made = (told_count(told.get(name)) for name in ("input_tokens", "output_tokens"))
+    given, made = (reported_count(told.get(name)) for name in ("input_tokens", "output_tokens"))
     return None if given is None or made is None else usage_of(given, made)
 
 

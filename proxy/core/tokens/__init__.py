@@ -1,1 +1,1 @@
-"""Counting tokens, with a vocabulary and without."""
+"""Counts tokens, with a vocabulary and without."""

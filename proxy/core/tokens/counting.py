@@ -1,4 +1,4 @@
-"""What every count of tokens shares, and the count of a Responses body. The encoder of text is an argument, so nothing
+"""Shared parts of all token counts, and the count of a Responses body. The encoder of text is an argument, so nothing
 here loads a vocabulary."""
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Any
 from proxy.core.long_json import Remembered
 from proxy.core.sse import dump_sorted_json
 
-#: Flat price of an image, whatever its size.
+#: Tokens of an image, whatever its size.
 IMAGE_TOKENS = 2000
-#: Characters of base64 that a page of a PDF has, about. Services read a page as text and as an image.
+#: Characters of base64 of a page of a PDF, about. Services read a page as text and as an image.
 PAGE_CHARS = 64 * 1024
 #: Text is cut into pieces of this size before encoding. A run of a million blanks makes the encoder panic with an
-#: exception that `except Exception` does not catch, and one huge piece would also take seconds without a way to stop.
+#: exception that `except Exception` does not catch, and one huge piece would take seconds that cannot be interrupted.
 MAX_PIECE = 100_000
 
-#: Without a vocabulary: bytes of UTF-8 a token. Close for English and code, and sane for CJK, of which a character has
+#: Bytes of UTF-8 a token, without a vocabulary. Close for English and code, and sane for CJK, where a character has
 #: three bytes and costs about one token.
 BYTES_A_TOKEN = 3.5
 
@@ -26,7 +26,7 @@ Length = Callable[[str], int]
 
 
 def pdf_tokens(data: str) -> int:
-    """The price of a PDF, by its length alone.
+    """Tokens of a PDF, by its length alone.
 
     >>> pdf_tokens("JVBERi0="), pdf_tokens("A" * 200_000)
     (2000, 8000)
@@ -41,16 +41,16 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def rough_length(text: str) -> int:
-    """An estimate for when no vocabulary can be used."""
+    """Estimated tokens of a text, without a vocabulary."""
     return rough_tokens(len(text.encode("utf-8", "replace")))
 
 
 def rough_tokens(size: int) -> int:
-    """The same of so many bytes."""
+    """Estimated tokens of `size` bytes of text."""
     return int(size / BYTES_A_TOKEN + 0.999)
 
 
-#: What an item or a tool costs beside its texts.
+#: Tokens of an item or a tool in addition to its texts.
 ITEM_OVERHEAD = 4
 
 _schema_text = Remembered(dump_sorted_json)
@@ -58,7 +58,7 @@ _schema_text = Remembered(dump_sorted_json)
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What has no text, in tokens."""
+    """Tokens of what has no text."""
 
     image: int = IMAGE_TOKENS
     search: int = 10
@@ -67,7 +67,7 @@ class Prices:
 def count_responses(body: Mapping[str, Any], length: Length, prices: Prices = Prices()) -> int:
     """Tokens of a Responses body as `messages_to_responses` builds it; at least 1.
 
-    Within a few per cent of the upstream's own account on prose, code, CJK and base64.
+    Within a few per cent of the upstream's own count on prose, code, CJK and base64.
     """
     total = length(body["model"]) + length(body.get("instructions") or "")
     total += sum(_item(item, length, prices) + ITEM_OVERHEAD for item in body["input"])
@@ -101,7 +101,7 @@ def _part(part: Mapping[str, Any], length: Length, prices: Prices) -> int:
 
 
 def encrypted_tokens(content: str) -> int:
-    """Reasoning behind an encrypted text: base64 of about 650 bytes of frame and four bytes a token.
+    """Tokens of encrypted reasoning: base64 of about 650 bytes of frame and four bytes a token.
 
     >>> encrypted_tokens("x" * 4000), encrypted_tokens("x" * 5)
     (588, 0)

@@ -1,9 +1,9 @@
-"""Estimated tokens of a request, for upstreams whose vocabulary is not public: words and punctuation are counted.
+"""Estimates the tokens of a request for upstreams whose vocabulary is not public, by counting words and punctuation.
 
-Exact for ASCII by the formula that earlier proxies used. That one counts a whole run of letters as one, which for a
-script without blanks means that a page of Chinese is one token and the client never compacts; so a run with letters
-outside of ASCII counts one for each of them, and what stands between two blanks (base64, digits, minified code) at
-least one for every four characters beyond the first twenty.
+For ASCII this is exactly the formula that earlier proxies used. That one counts a whole run of letters as one token, so
+that a page of Chinese is one and the client never compacts. So a run with letters outside of ASCII counts one for each
+of them. A run without blanks (base64, digits, minified code) counts at least one for every four characters after the
+first twenty.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from proxy.core.tokens.counting import IMAGE_TOKENS, Length, encrypted_tokens, p
 from proxy.core.tools.calls import input_text
 from proxy.core.tools.schema import format_in_words
 
-#: What a message costs beside its content.
+#: Tokens of a message in addition to its content.
 MESSAGE_OVERHEAD = 4
 
-#: Characters that are looked through in one call: 5 ms of a script without blanks.
+#: Characters that one call counts: 5 ms for a script without blanks.
 MAX_PIECE = 32_768
 
 _WORD, _BLANK, _MARK = b"w", b" ", b"."
-#: ASCII -> what it is: part of a word, blank, or a mark of its own
+#: ASCII -> its kind: part of a word, blank, or a mark
 _KINDS = (
     b"".join(
         _WORD if chr(code).isalnum() or chr(code) in "-_" else _BLANK if chr(code) in " \t\n\v\f\r" else _MARK
@@ -43,12 +43,12 @@ _KINDS = (
     + _MARK * 128
 )
 _ANY_KIND = bytes.maketrans(_MARK, _WORD)
-#: What stands between two blanks costs at least its length beyond `SHORT_RUN`, divided by `RUN_CHARACTERS_A_TOKEN`.
+#: A run without blanks costs at least its length beyond `SHORT_RUN`, divided by `RUN_CHARACTERS_A_TOKEN`.
 SHORT_RUN = 20
 RUN_CHARACTERS_A_TOKEN = 4
-#: The shortest for which that is more than the one that every run costs.
+#: The shortest run for which that is more than the one token that every run costs.
 _LONG = _WORD * (SHORT_RUN + RUN_CHARACTERS_A_TOKEN + 1)
-#: A word, a mark, or one of the separators that only Python takes for blanks.
+#: A word, a mark, or one of the separators that only Python counts as blanks.
 _PIECE = re.compile(r"[\w-]+|[^\w\s-]|[\x1c-\x1f]")
 
 
@@ -73,8 +73,8 @@ def _tokens(text: str) -> int:
 
 
 def _cut(text: str) -> Iterator[str]:
-    """A long text in pieces, since nobody else gets a turn while one is looked through. They end at a blank, which
-    changes no count; a run that is longer than a piece is cut, which takes a few tokens of a piece."""
+    """Yields a long text in pieces, since counting one blocks all other threads. They end at a blank, which changes no
+    count; a run that is longer than a piece is cut, which changes the count by a few tokens."""
     start = 0
     while start < len(text):
         end = start + MAX_PIECE
@@ -86,14 +86,14 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def _counted(kinds: bytes) -> int:
-    """Words and marks."""
+    """Number of words and marks."""
     words = kinds.count(b" w") + kinds.count(b".w") + kinds.startswith(_WORD)
     return kinds.count(_MARK) + words
 
 
 def _beyond_short(kinds: bytes, counted: Callable[[int, int], int]) -> int:
-    """What long runs cost beyond their words and marks, which `counted` tells of a slice. Only long ones are looked
-    for, since most texts have few, and counted where their marks alone are not enough."""
+    """Tokens of long runs beyond their words and marks, which `counted` returns for a slice. It finds only long runs,
+    since most texts have few, and counts them only if their marks alone are too few."""
     runs = kinds.translate(_ANY_KIND)
     more = 0
     start = runs.find(_LONG)
@@ -108,7 +108,7 @@ def _beyond_short(kinds: bytes, counted: Callable[[int, int], int]) -> int:
 
 
 def _foreign(text: str) -> int:
-    """Words, marks, and letters outside of ASCII."""
+    """Number of words, marks, and letters outside of ASCII."""
     found = _PIECE.findall(text)
     foreign = [piece for piece in found if not piece.isascii()]
     letters = sum(map(len, foreign)) - len("".join(foreign).encode("ascii", "ignore"))
@@ -116,10 +116,10 @@ def _foreign(text: str) -> int:
 
 
 def heuristic_count(request: Mapping[str, Any], length: Length = heuristic_tokens, *, native: bool = False) -> int:
-    """Input tokens of a Messages request, of any shape that `check_request` lets through.
+    """Input tokens of a Messages request, of any shape that `check_request` accepts.
 
-    length  `heuristic_tokens`, or the same with a memory
-    native  whether blocks go to the service as they are: PDFs, citations, thoughts that nobody can read
+    length  `heuristic_tokens`, or a version with a memory
+    native  whether blocks are sent unchanged: PDFs, citations, encrypted thoughts
     """
     messages = request.get("messages") or ()
     total = _system(request.get("system"), length) + MESSAGE_OVERHEAD * len(messages)

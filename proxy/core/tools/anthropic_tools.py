@@ -1,7 +1,6 @@
-"""Tools that the Messages API knows by their type alone: the client runs them, and their schema is the model's own.
+"""Tools that the Messages API knows by their type alone: the client runs them, and Anthropic's models know the schema.
 
-Another model has to be told what they take. The schemas are those of Anthropic's documentation; versions differ by
-what they added.
+Other models need the schema. These are from Anthropic's documentation; later versions add members.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def _bash(_tool: Mapping[str, Any]) -> Tool:
     }
 
 
-#: What the editing commands of both file tools take.
+#: Parameters of the editing commands of both file tools.
 _EDITS = {
     "view_range": _said(_LINES, "view: the first and the last line to show, from 1; -1 as the last is the end."),
     "file_text": _said(_TEXT, "create: the content of the file. Required there."),
@@ -57,7 +56,7 @@ _REPLACED = _said(_TEXT, "str_replace: the text in its place.")
 
 
 def _text_editor(tool: Mapping[str, Any]) -> Tool:
-    """Versions until January 2025 could undo, and inserted `new_str`."""
+    """The text editor. Versions until January 2025 could undo, and inserted `new_str`."""
     commands, edits = ["view", "create", "str_replace", "insert"], {**_EDITS, "new_str": _REPLACED}
     if str(tool["type"]) < "text_editor_202504":
         commands.append("undo_edit")
@@ -105,7 +104,7 @@ _LATER_ACTIONS = ("left_mouse_down", "left_mouse_up", "scroll", "hold_key", "wai
 
 
 def _computer(tool: Mapping[str, Any]) -> Tool:
-    """Actions were added in January 2025, and `zoom` where it is switched on."""
+    """The computer tool. Actions were added in January 2025; `zoom` must be enabled."""
     actions = list(_ACTIONS)
     more: dict[str, dict[str, Any]] = {}
     if str(tool["type"]) >= "computer_2025":
@@ -138,7 +137,7 @@ def _computer(tool: Mapping[str, Any]) -> Tool:
     }
 
 
-#: beginning of the type -> description and schema of the tool
+#: beginning of a type -> the maker of the tool's description and schema
 _KNOWN: dict[str, Callable[[Mapping[str, Any]], Tool]] = {
     "bash_2": _bash,
     "text_editor_2": _text_editor,
@@ -152,12 +151,12 @@ def _maker(kind: str) -> Callable[[Mapping[str, Any]], Tool] | None:
 
 
 def is_known(kind: str) -> bool:
-    """Whether tools of a type are run by the client although they do not say what they take."""
+    """Whether the client runs tools of this type although they have no schema."""
     return _maker(kind) is not None
 
 
 def described(tool: dict[str, Any]) -> dict[str, Any]:
-    """The tool as one that says what it takes, its own words first; the same object when it does so, or is not known.
+    """The tool with description and schema, keeping its own; `tool` itself if it has a schema or is unknown.
 
     >>> list(described({"type": "bash_20250124", "name": "bash"})["input_schema"]["properties"])
     ['command', 'restart']

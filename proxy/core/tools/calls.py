@@ -1,4 +1,4 @@
-"""Tool names, call ids, argument texts and open calls: what upstreams and clients disagree about."""
+"""Tool names, call ids, argument texts and open calls, about which upstreams and clients disagree."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from proxy.core.tools.step_budget import Steps, ToolWalk
 #: Function names, call ids and cache keys longer than this are refused by the Responses API; MCP tools often are.
 MAX_NAME = 64
 
-#: What answers a call that the client never answered: an interrupted one leaves some, and no upstream takes them.
+#: The result of a call that an interrupted client never answered, since no upstream accepts a call without one.
 NO_RESULT = "[no tool result]"
 
 #: A dummy of Claude Code's tool search that can never be called.
 PLACEHOLDER = "DeferredToolPlaceholder"
 
-#: `tool_choice` of a Messages request -> of an upstream of the OpenAI family; a named tool is a case of its own.
+#: `tool_choice` of a Messages request -> `tool_choice` of an upstream of the OpenAI family, except a named tool.
 CHOICES = {"auto": "auto", "none": "none", "any": "required", "required": "required"}
 
 _UNIQUE = re.compile(r"__u[0-9]+\Z")
@@ -39,8 +39,7 @@ def is_web_search(tool: Any) -> bool:
 
 
 def offered_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tools of a Messages request, which all say what they take: those of the client, and the hosted ones that the
-    service has."""
+    """The client's and hosted tools of a Messages request, all with their schema."""
     tools = request.get("tools")
     if not isinstance(tools, list):
         return []
@@ -51,17 +50,17 @@ def offered_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-#: What stands between the parts of a name: models write some for others.
+#: Separators of the parts of a name, which models confuse.
 _BETWEEN = re.compile(r"__|[.:/]+")
-#: Begins the names of tools of MCP servers; the server's name follows.
+#: First part of the names of tools of MCP servers; the server's name follows.
 _MCP = "mcp"
-#: A longer name is not taken apart.
+#: Longest name that is split into parts.
 _MAX_PARTED = 256
 
 
 class MisspelledNames:
-    """Finds the tool that a model means by a name that none has: parts of the name left out, put before it, or joined
-    by other marks. Only where one tool alone can be meant.
+    """Finds the tool that a model means by an unknown name: with parts left out, added before it, or joined by other
+    separators. Only if exactly one tool matches.
 
     >>> names = MisspelledNames(["functions__exec", "web__find", "db__find"])
     >>> names.meant("exec"), names.meant("functions.exec"), names.meant("find"), names.meant("functions.web.find")
@@ -78,8 +77,8 @@ class MisspelledNames:
                 self._ends.setdefault(parts[start:], set()).add(name)
 
     def meant(self, said: str) -> str | None:
-        """The one tool whose parts are those said, or else end in them, or are their end: of a tool of an MCP server
-        nothing behind `mcp` is left out, since that names the server."""
+        """The one tool whose parts equal those said, or else end in them, or are their end; None without one. Nothing
+        after `mcp` is dropped, since that names the server."""
         parts = _parts(said)
         last = parts.index(_MCP) if _MCP in parts else len(parts) - 1
         ends = [self._whole.get(parts[start:], set()) for start in range(1, last + 1)]
@@ -96,12 +95,12 @@ def _digest(text: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """The name as the upstream gets it: the same, or its beginning and a hash when it is too long."""
+    """The name as the upstream gets it: unchanged, or its beginning and a hash if it is too long."""
     return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 9]}_{_digest(name)[:8]}"
 
 
 def short_key(key: str) -> str:
-    """The same for a prompt cache key, of which nobody has to be able to read the beginning.
+    """A prompt cache key as the upstream gets it: unchanged, or its hash if it is too long.
 
     >>> short_key("session-1"), len(short_key("s" * 100))
     ('session-1', 64)
@@ -110,16 +109,16 @@ def short_key(key: str) -> str:
 
 
 def long_names(request: Mapping[str, Any]) -> dict[str, str]:
-    """The way back from `short_name`, for the tools of a request; usually empty."""
+    """shortened name -> name, for tools of a request with too long names; usually empty."""
     return {short_name(tool["name"]): tool["name"] for tool in offered_tools(request) if len(tool["name"]) > MAX_NAME}
 
 
 def unique_id(call_id: str, used: set[str], counts: dict[str, int]) -> str:
-    """A call id that no earlier call of the conversation has, and records it in `used`.
+    """A call id that no earlier call of the conversation has; recorded in `used`.
 
-    Clients drop the later one of two calls with the same id. `upstream_id` finds the way back.
+    Clients drop the second of two calls with the same id. `upstream_id` removes the suffix again.
 
-    counts  id -> the last number given to it, where thousands of calls may have one id
+    counts  id -> the last number given to it, since thousands of calls may have one id
     """
     candidate, count = call_id, counts.get(call_id, 1)
     while candidate in used or not candidate:
@@ -131,15 +130,15 @@ def unique_id(call_id: str, used: set[str], counts: dict[str, int]) -> str:
 
 
 def upstream_id(call_id: str, *, shorten: bool = True) -> str:
-    """The id as the upstream knows it: without our suffix and, for the Responses API, short enough. The same for a
-    call and its result."""
+    """The id as the upstream knows it: without our suffix and, for the Responses API, shortened. Equal for a call and
+    its result."""
     if "__u" in call_id:
         call_id = _UNIQUE.sub("", call_id)
     return short_id(call_id) if shorten else call_id
 
 
 def short_id(call_id: str) -> str:
-    """The id, or its hash when it is too long."""
+    """The id, or its hash if it is too long."""
     return call_id if len(call_id) <= MAX_NAME else f"call_{_digest(call_id)[:32]}"
 
 
@@ -155,7 +154,7 @@ def call_ids(messages: Iterable[Any]) -> set[str]:
 
 
 def function_of(tool: Mapping[str, Any], steps: Steps) -> dict[str, Any]:
-    """A client tool as a function: `name`, `description` when there is one, `parameters`."""
+    """A client tool as a function: `name`, `description` if there is one, `parameters`."""
     parameters, choice = function_schema(tool.get("input_schema"), steps)
     description = tool.get("description")
     function: dict[str, Any] = {"name": short_name(tool["name"])}
@@ -166,9 +165,9 @@ def function_of(tool: Mapping[str, Any], steps: Steps) -> dict[str, Any]:
 
 
 def arguments_text(value: Any) -> str:
-    """A tool input as the argument text of a function call. A missing input is an empty object.
+    """A tool input as the argument text of a function call; "{}" for a missing one.
 
-    Keys stand in a fixed order at every level: the same call gives the same bytes each turn, which prompt caches need.
+    Keys are sorted at every level: a call has the same bytes each turn, which prompt caches need.
     """
     return "{}" if value is None else _written(value)
 
@@ -199,11 +198,10 @@ MAX_HELD = 4096
 
 
 class ArgumentStream:
-    """Argument text on its way to the client, without top-level members that are null for no reason.
+    """Passes argument text on to the client, without optional top-level members that are null.
 
-    Models fill optional parameters with null, and clients refuse such calls. Text is passed on as it comes; only from a
-    top-level comma to the first character of the value behind it is it held back, since that is where a member
-    can still be dropped.
+    Models fill optional parameters with null, and clients refuse such calls. Text is passed on as it comes, except from
+    a top-level comma to the beginning of the next value, where it is held since the member may still be dropped.
 
     >>> stream = ArgumentStream(frozenset({"timeout"}))
     >>> stream.feed('{"command":"ls","timeo'), stream.feed('ut":null}'), stream.end()
@@ -212,14 +210,14 @@ class ArgumentStream:
 
     def __init__(self, droppable: frozenset[str]) -> None:
         self._droppable = droppable
-        self._raw = ""  # what is held back
+        self._raw = ""  # text that is held
         self._depth = 0
         self._kept = 0  # members passed on so far
-        self._passing = False  # inside a value at depth 1 or deeper: nothing to decide
+        self._passing = False  # whether inside a value at depth 1 or deeper, which is passed on
         self._in_string = False
 
     def feed(self, text: str) -> str:
-        """What can be passed on now."""
+        """The text that can be passed on now."""
         if not self._droppable:
             return text
         self._raw += text
@@ -232,12 +230,12 @@ class ArgumentStream:
         return "".join(out)
 
     def end(self) -> str:
-        """What is left when the text is over."""
+        """The held text, at the end of the arguments."""
         rest, self._raw = self._raw, ""
         return rest
 
     def _step(self, out: list[str]) -> bool:
-        """Moves one piece from the held text to `out`; False when more text is needed."""
+        """Moves one piece from the held text to `out`; False if more text is needed."""
         if self._depth == 0:
             return self._opening(out)
         return self._value(out) if self._passing else self._member(out)
@@ -258,7 +256,7 @@ class ArgumentStream:
         return True
 
     def _member(self, out: list[str]) -> bool:
-        """Before a key: decides about the member once the beginning of its value is known."""
+        """Handles a key: keeps or drops the member once the beginning of its value is known."""
         match = _MEMBER_HEAD.match(self._raw)
         if match is None:
             return False
@@ -282,7 +280,7 @@ class ArgumentStream:
         return True
 
     def _value(self, out: list[str]) -> bool:
-        """Inside a value: passes text on up to the comma or brace that ends it."""
+        """Handles a value: passes text on up to the comma or brace that ends it."""
         position = 0
         while found := (_IN_STRING if self._in_string else _IN_VALUE).search(self._raw, position):
             char, position = found.group(), found.end()
@@ -312,8 +310,8 @@ def _key(head: str) -> str | None:
 
 
 def are_readable(text: str) -> bool:
-    """Whether a client can make something of the arguments: JSON of whatever kind, or nothing at all. It answers a
-    value that is no object with a result that tells the model so."""
+    """Whether a client can read the arguments: JSON of any type, or blank. It answers a value that is no object with a
+    result that explains this to the model."""
     if not text.strip():
         return True
     try:
@@ -324,7 +322,7 @@ def are_readable(text: str) -> bool:
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:
-    """The arguments as an object; {} for empty text and for null, None when they are not a JSON object."""
+    """The arguments as an object; {} for blank text and for null, None if they are no JSON object."""
     if not text.strip():
         return {}
     try:
@@ -335,7 +333,7 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
 
 
 class OpenCalls:
-    """Calls by the ids of the client, of which two may be the same, and the ids that they are sent with."""
+    """The calls of one message by the client's ids, which may repeat, and the ids that they are sent with."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, deque[str]] = {}
@@ -351,7 +349,7 @@ class OpenCalls:
         call_id, name = block.get("id"), block.get("name")
         if not isinstance(call_id, str) or not call_id or not isinstance(name, str) or not name:
             raise InvalidRequest("a `tool_use` block needs a string `id` and `name`", param="messages")
-        # The upstream's own id, as long as no other call of this message has it.
+        # The upstream's own id, unless another call of this message has it.
         sent_as = unique_id(upstream_id(call_id, shorten=False), self._sent, self._counts)
         self._waiting.setdefault(call_id, deque()).append(sent_as)
         return sent_as, short_name(name)
@@ -363,13 +361,13 @@ class OpenCalls:
 
     @property
     def unanswered(self) -> list[str]:
-        """The ids, as they are sent, of the calls that still wait."""
+        """The ids, as they are sent, of calls without a result."""
         return [sent_as for sent_ids in self._waiting.values() for sent_as in sent_ids]
 
 
 class WaitingCalls:
-    """The calls of a conversation by the ids of the client, of which two may be the same: results belong to the newest
-    turn that has such a call, and there to the first.
+    """The calls of a conversation by the client's ids, which may repeat: a result belongs to the newest turn with such
+    a call, and there to the first one.
 
     >>> calls = WaitingCalls()
     >>> for place, turn in enumerate((0, 1, 1)):
@@ -399,5 +397,5 @@ class WaitingCalls:
         return sent_as
 
     def unanswered(self) -> dict[int, str]:
-        """Place of a call that still waits -> the id it is sent with."""
+        """place of a call without a result -> the id it is sent with"""
         return dict(call for turns in self._turns.values() for _, calls in turns for call in calls)

@@ -1,8 +1,8 @@
-"""The schema of a function as every upstream takes it.
+"""Mends the schema of a function so that every upstream accepts it.
 
-Clients send what the Messages API takes: no schema at all, objects without `properties`, arrays without `items`,
+Clients send what the Messages API accepts: no schema at all, objects without `properties`, arrays without `items`,
 members of older drafts. Other backends refuse the whole request for one such tool, and with it every turn of a session.
-What is mended here means the same; where it cannot, because the root is a choice of forms, the choice is told in words.
+A mended schema has the same meaning. If the root is a choice of forms, which cannot be kept, a sentence describes it.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ Schema = Any
 
 #: Deeper schemas are passed on unchanged below this level; a real one has about ten.
 MAX_DEPTH = 64
-#: The words of a choice, in characters.
+#: Longest description of a choice, in characters.
 MAX_CHOICE = 4000
-#: A longer pattern is not compiled to see whether it can be, in characters.
+#: Longest pattern that is compiled as a check, in characters.
 MAX_PATTERN = 1000
-#: Steps for a pattern, and for each character that is not ASCII: it may stand for a large class.
+#: Steps for a pattern, and for each character that is not ASCII: it may mean a large class.
 PATTERN_STEPS = 40
 #: Steps for a branch of a root that is a choice.
 BRANCH_STEPS = 8
-#: Characters of a text that is compared or written again for one step.
+#: Characters of a text that one step compares or writes again.
 STEP_CHARS = 16
 
 _SCALARS = ("string", "number", "integer", "boolean", "null")
 _TYPES = frozenset({*_SCALARS, "object", "array"})
 _CHOICES = ("anyOf", "oneOf", "allOf")
-#: What a root must not have.
+#: Keywords that a root must not have.
 _NOT_AT_ROOT = (*_CHOICES, "enum", "not")
-#: The `items` of an array that has none, and the `properties` of an object without: most upstreams want some.
+#: The `items` and `properties` that are added to arrays and objects without them, since most upstreams want some.
 ANY_ITEMS: dict[str, Any] = {}
 NO_PROPERTIES: dict[str, Any] = {}
-#: A flag of a pattern: upper and lower case are the same.
+#: The flag of a pattern that ignores case.
 _ANY_CASE = re.compile(r"\(\?[a-zA-Z]*i")
-#: In place of a value that no mending makes legal.
+#: Replaces a value that cannot be mended.
 _GONE = object()
 
 
 def function_schema(schema: Schema, steps: Steps | None = None) -> tuple[dict[str, Any], str]:
-    """The schema, its root an object with `properties`; and what the root said beyond that, in words, mostly "".
+    """The schema with an object with `properties` as its root; and a sentence about the root's other rules, mostly "".
 
-    The same object when nothing is wrong with it. Where `steps` do not allow more, patterns and references of the root
-    are left out, and branches are only told in words.
+    Returns `schema` itself if nothing is wrong with it. If `steps` do not allow more, patterns and references of the
+    root are left out, and only the sentence describes branches.
 
     >>> function_schema({"anyOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}]})[0]
     {'type': 'object', 'properties': {'a': {'type': 'string'}}, 'required': ['a']}
@@ -66,7 +66,7 @@ def function_schema(schema: Schema, steps: Steps | None = None) -> tuple[dict[st
 
 
 def _as_given(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """A schema that is too large to be mended, with the root that every schema of a function has here."""
+    """A schema that is too large to be mended, with only its root in the form that `function_schema` returns."""
     choice = {key: schema[key] for key in _NOT_AT_ROOT if key in schema}
     root = {**{key: value for key, value in schema.items() if key not in choice}, "type": "object"}
     if not isinstance(root.get("properties"), dict):
@@ -74,7 +74,7 @@ def _as_given(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     required = root.get("required", ())
     if not (isinstance(required, list) and all(isinstance(name, str) for name in required)):
         root.pop("required", None)
-    return root, _told(choice) if choice else ""
+    return root, _in_words(choice) if choice else ""
 
 
 def _mended(schema: dict[str, Any], steps: Steps) -> tuple[dict[str, Any], str]:
@@ -88,23 +88,22 @@ def _mended(schema: dict[str, Any], steps: Steps) -> tuple[dict[str, Any], str]:
         mended = {"type": "object", **{key: value for key, value in mended.items() if key != "type"}}
     if "properties" not in mended:
         mended = {**mended, "properties": {}}
-    return mended, _told(choice) if choice else ""
+    return mended, _in_words(choice) if choice else ""
 
 
-def _told(choice: Mapping[str, Any]) -> str:
+def _in_words(choice: Mapping[str, Any]) -> str:
     text = dump_json(choice)
     text = text if len(text) <= MAX_CHOICE else f"{text[:MAX_CHOICE]}…"
     return f"The input must also fit this JSON Schema: {text}"
 
 
-# -- keywords, one by one: rule(value, steps, depth) -> the value, the same object when it is legal, or _GONE
+# -- keywords: rule(value, steps, depth) -> the value, `value` itself if it is legal, or _GONE
 
 _Rule = Callable[[Any, Steps, int], Any]
 
 
 def legal_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with legal keywords only; the same object when it has no others, or is too large to be looked
-    through."""
+    """The schema with legal keywords only; `schema` itself if it has no others, or is too large to be checked."""
     try:
         return _legal(schema, Steps(), 0)
     except TooManySteps:
@@ -128,12 +127,12 @@ def _legal(schema: dict[str, Any], steps: Steps, depth: int) -> dict[str, Any]:
             changes = changes or {}
             changes[key] = mended
     if changes is None and schema.get("type") in _SCALARS and "items" not in schema:
-        return schema  # nearly all: this runs for every property of every tool, every turn
+        return schema  # nearly always: this runs for every property of every tool, every turn
     return _completed({**schema, **changes} if changes else schema)
 
 
 def _completed(schema: dict[str, Any]) -> dict[str, Any]:
-    """Without what is gone, and with what arrays and objects need."""
+    """The schema without _GONE values, and with what arrays and objects need."""
     result = schema
     if any(value is _GONE for value in schema.values()):
         result = {key: value for key, value in schema.items() if value is not _GONE}
@@ -148,7 +147,7 @@ def _completed(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_additions(schema: Schema) -> Schema:
-    """A mended schema for an upstream that takes arrays without `items` and objects without `properties`."""
+    """A mended schema without ANY_ITEMS and NO_PROPERTIES, for an upstream that does not need them."""
     if isinstance(schema, list):
         return [without_additions(member) for member in schema]
     if not isinstance(schema, dict):
@@ -161,7 +160,7 @@ def without_additions(schema: Schema) -> Schema:
 
 
 def _with_prefix_items(schema: dict[str, Any]) -> dict[str, Any]:
-    """A tuple in its form since draft 2020-12, the only one that backends know."""
+    """A tuple in the form of draft 2020-12, the only one that backends know."""
     rest = schema.get("additionalItems", ANY_ITEMS)
     result = {key: value for key, value in schema.items() if key not in ("items", "additionalItems")}
     return {**result, "prefixItems": schema["items"], "items": rest} if schema["items"] else {**result, "items": rest}
@@ -174,7 +173,7 @@ def _single(value: Any, steps: Steps, depth: int) -> Any:
 
 
 def _inner(value: Any, steps: Steps, depth: int) -> Any:
-    """A schema in a map or a list, whose place has to stay."""
+    """A schema in a map or a list; {} if it is not legal, since its place must stay."""
     mended = _single(value, steps, depth)
     return {} if mended is _GONE else mended
 
@@ -201,7 +200,7 @@ def _map(value: Any, steps: Steps, depth: int) -> Any:
 
 
 def _dependencies(value: Any, steps: Steps, depth: int) -> Any:
-    """Names of an older draft stand beside schemas."""
+    """`dependencies`, which may hold lists of names as well as schemas."""
     if not isinstance(value, dict):
         return _GONE
     named = {name: member for name, member in value.items() if isinstance(member, list)}
@@ -210,7 +209,7 @@ def _dependencies(value: Any, steps: Steps, depth: int) -> Any:
 
 
 def _keyed(value: Any, steps: Steps, depth: int) -> Any:
-    """`patternProperties`: keys that the upstream cannot compile go."""
+    """`patternProperties` without keys that the upstream cannot compile."""
     if isinstance(value, dict):
         broken = {key for key in value if not _is_sound(key, steps)}
         if broken:
@@ -219,14 +218,14 @@ def _keyed(value: Any, steps: Steps, depth: int) -> Any:
 
 
 def _pattern(value: Any, steps: Steps, _depth: int) -> Any:
-    """The backend compiles every pattern with Python's `re` and refuses the whole request when one fails. Claude Code's
-    own Artifact tool has a Unicode property escape, which `re` does not know."""
+    """A pattern that compiles. The backend compiles every pattern with Python's `re` and refuses the whole request if
+    one fails. Claude Code's own Artifact tool has a Unicode property escape, which `re` does not know."""
     return value if isinstance(value, str) and _is_sound(value, steps) else _GONE
 
 
 def _is_sound(pattern: str, steps: Steps) -> bool:
-    """Whether a pattern is known to compile; long ones, and those whose case does not matter, are passed on for the
-    backend to judge: compiling them takes long (a class of all letters in any case: 20 ms)."""
+    """Whether a pattern compiles. Long ones, and those that ignore case, are left for the backend to judge, since
+    compiling them takes long (a class of all letters in any case: 20 ms)."""
     if len(pattern) > MAX_PATTERN or _ANY_CASE.search(pattern):
         return True
     foreign = len(pattern.encode("utf-8", "replace")) - len(pattern)
@@ -261,7 +260,7 @@ def _names(value: Any, steps: Steps, _depth: int) -> Any:
 
 
 def _count(value: Any, _steps: Steps, _depth: int) -> Any:
-    """A whole number; some programs write it as 1.0, which not every validator takes."""
+    """A whole number as an int; some programs write 1.0, which not every validator accepts."""
     if not _is_number(value) or value < 0 or value % 1:
         return _GONE
     return value if isinstance(value, int) else int(value)
@@ -275,7 +274,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-#: Keywords whose value only has to be of a type.
+#: keyword -> the only requirement, the type of its value.
 _PLAIN: dict[str, type] = {
     **dict.fromkeys(("$ref", "title", "description", "format"), str),
     **dict.fromkeys(("uniqueItems", "deprecated"), bool),
@@ -309,9 +308,9 @@ def _referred(
     steps: Steps,
     trail: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """The schema with what its `$ref` names written out; without the `$ref` when that leads nowhere.
+    """The schema with its `$ref` expanded; without the `$ref` if that leads nowhere.
 
-    known  reference -> what it names. It may stand where schemas are not looked for (`#/components/schemas/Name`).
+    known  reference -> its target, which may be outside of known places for schemas (`#/components/schemas/Name`)
     """
     reference = schema.get("$ref")
     rest = {key: value for key, value in schema.items() if key != "$ref"}
@@ -330,12 +329,12 @@ def _referred(
 
 
 def _width(schema: Mapping[str, Any]) -> int:
-    """How many members are written when a schema is merged into another one."""
+    """Number of members that are written when a schema is merged into another one."""
     return len(schema) + len(schema.get("properties", ())) + len(schema.get("required", ()))
 
 
 def _both(found: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
-    """What a reference names and what stands beside it."""
+    """The target of a reference merged with the keywords next to the reference."""
     merged = {**found, **rest}
     if "properties" in found and "properties" in rest:
         merged["properties"] = found["properties"] | rest["properties"]
@@ -345,7 +344,7 @@ def _both(found: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
 
 
 def target(reference: str, root: Schema) -> Schema:
-    """What a local reference like `#/$defs/Name` points to, or None."""
+    """The target of a local reference such as `#/$defs/Name`, or None."""
     for step in reference.removeprefix("#").split("/")[1:]:
         name = unquote(step).replace("~1", "/").replace("~0", "~")
         if isinstance(root, list):
@@ -357,20 +356,20 @@ def target(reference: str, root: Schema) -> Schema:
 
 #: A place in a list.
 _PLACE = re.compile("[0-9]{1,9}")
-#: A reference into a branch of the root: some generators write a repeated form so.
+#: A reference into a branch of the root, by which some generators repeat a form.
 _INTO_BRANCH = re.compile(r'"\$ref":"#/(anyOf|oneOf|allOf)/([0-9]{1,9})(?![0-9])')
 
 
 class _RootChoice:
-    """Folds a root that is a choice into one object with the properties of all branches. What is required in every
-    branch, or by the root itself, stays required."""
+    """Folds a root that is a choice into one object with the properties of all branches. What every branch requires, or
+    the root itself, stays required."""
 
     def __init__(self, root: dict[str, Any], steps: Steps) -> None:
         self._root = root
         self._steps = steps
         self._forms: dict[str, list[Schema]] = {}  # property -> its different schemas
-        self._seen: set[tuple[str, int | str]] = set()  # property, and a schema of it by place or by text
-        self._known: dict[str, dict[str, Any]] = {}  # reference -> what it names
+        self._seen: set[tuple[str, int | str]] = set()  # property, and a schema of it by identity or by text
+        self._known: dict[str, dict[str, Any]] = {}  # reference -> its target
 
     def root(self) -> dict[str, Any]:
         required = self._fold(self._root, 0)
@@ -383,7 +382,7 @@ class _RootChoice:
         return self._with_branches(rest)
 
     def _fold(self, schema: Mapping[str, Any], depth: int) -> set[str]:
-        """Collects the properties of a schema and its branches; returns what is always required."""
+        """Collects the properties of a schema and its branches; returns the names that are always required."""
         properties, required = schema.get("properties", {}), schema.get("required")
         for name, form in properties.items():
             forms = self._forms.setdefault(name, [])
@@ -415,7 +414,7 @@ class _RootChoice:
         return self._fold(branch, depth + 1) if self._steps.allows(len(branch.get("properties", ()))) else set()
 
     def _with_branches(self, folded: dict[str, Any]) -> dict[str, Any]:
-        """References into the branches lead to copies of them."""
+        """The folded schema, with copies of the branches that references lead into."""
         text = dump_json(folded)
         used = set(_INTO_BRANCH.findall(text))
         if not used:

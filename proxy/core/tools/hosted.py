@@ -1,5 +1,5 @@
-"""What of a Messages request only the service can run, and what becomes of it where the model's service has no such
-thing: it is left out, and the caller is told; a request that cannot do without it is refused."""
+"""Handles parts of a Messages request that only a service can run. If the model's service cannot, they are left out and
+named to the caller; a request that needs them is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proxy.core.invalid import cut
 from proxy.core.tools.anthropic_tools import is_known
 from proxy.core.tools.calls import PLACEHOLDER
 
-#: Types of tools that say themselves what they take.
+#: Types of tools with a schema of their own.
 _PLAIN = frozenset({"", "custom", "function"})
 _DATE = re.compile(r"_[0-9]{8}\Z")
 _SEARCH = "web_search"
@@ -23,12 +23,12 @@ SEARCHING_MODEL = "gpt-5.6-sol"
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Something that a request asks the service to run, and that the service has not.
+    """Something that a request asks the service to run, and that the service lacks.
 
     path  its place in the request: `tools[3].type`, `container`
     kind  its type as the caller wrote it
-    name  by which it can be forced, None for what has none
-    mere  whether the request says nothing with it alone: a container that nothing runs in
+    name  the name by which it can be forced, None if it has none
+    mere  whether it means nothing alone: a container in which nothing runs
     """
 
     path: str
@@ -54,7 +54,7 @@ _DATED = {"type": "web_search_20250305"}
 
 
 def dated(request: dict[str, Any]) -> dict[str, Any]:
-    """The request with a version and a name for a hosted search without; the same object when it has none such.
+    """The request with a version and a name added to hosted searches without; `request` itself if there are none.
 
     >>> dated({"tools": [{"type": "web_search", "max_uses": 3}]})
     {'tools': [{'name': 'web_search', 'type': 'web_search_20250305', 'max_uses': 3}]}
@@ -72,7 +72,7 @@ def _is_undated(tool: Any) -> bool:
 def without_missing(
     request: Mapping[str, Any], served: Collection[str]
 ) -> tuple[Mapping[str, Any], tuple[Missing, ...]]:
-    """The request without what the service has not, and what that was; the same object when there is nothing.
+    """The request without what the service lacks, and what that was; `request` itself if nothing is missing.
 
     served  kinds of tools that the service has, such as `web_search`
     """
@@ -96,7 +96,7 @@ def _tool(tool: Mapping[str, Any], index: int) -> Missing:
     return Missing(f"tools[{index}].type", tool["type"], name if isinstance(name, str) else None)
 
 
-#: Members beside the tools that bring tools of the service.
+#: Members other than `tools` that add tools of the service.
 _MEMBERS = frozenset({"container", "mcp_servers"})
 
 
@@ -111,20 +111,19 @@ def _members(request: Mapping[str, Any]) -> Iterator[Missing]:
 def refusal(
     kept: Mapping[str, Any], missing: Sequence[Missing], label: str, *, uploads_noted: bool = False
 ) -> tuple[str, str] | None:
-    """Why a request cannot be served: where what stands that would silently not happen, and what to do. None for one
-    that can go on.
+    """Why a request cannot be served: the path of what would silently not happen, and what to do; None if it can.
 
     kept   the request without what is missing
     label  the provider
-    uploads_noted  pictures that were uploaded become notes
+    uploads_noted  whether uploaded pictures become notes
     """
     one = _needed(kept, missing) if missing else None
     return (one.path, _words(one, label)) if one is not None else _impossible(kept, label, noted=uploads_noted)
 
 
 def _needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | None:
-    """Without which of these the request makes no sense: one that it forces, by its name or by that of a tool that it
-    brings, or the first when no tool is left and it does not say that it wants none."""
+    """The one of these without which the request makes no sense: one that it forces, by its name or by that of a tool
+    that it adds, or the first if no tool is left and the tool choice is not `none`."""
     choice = kept.get("tool_choice")
     word, forced = (choice.get("type"), choice.get("name")) if isinstance(choice, Mapping) else (choice, None)
     names = _names(kept)
@@ -138,7 +137,7 @@ def _needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | No
 
 
 def _impossible(request: Mapping[str, Any], label: str, *, noted: bool) -> tuple[str, str] | None:
-    """What no provider here can do: uploaded files, and other models for what this one refuses."""
+    """The path of, and advice for, what no provider here can do: uploaded files, and fallbacks to other models."""
     if request.get("fallbacks"):
         return "fallbacks", f"{label} falls back to no other model. Leave it out, and ask another model yourself."
     for place, message in enumerate(messages_of(request)):
@@ -180,4 +179,4 @@ def _words(one: Missing, label: str) -> str:
     cure = "Leave it out, or declare a tool of your own that the client runs."
     if one.kind.startswith(_SEARCH):
         cure = f"Use a model whose service searches, such as {SEARCHING_MODEL}, or a search tool of your own."
-    return f"{called} runs on the server, and {label} has none such for this model. {cure}"
+    return f"{called} runs on the server, and {label} has no such tool for this model. {cure}"

@@ -1,8 +1,8 @@
 """Claude Code's `Read` tool, which GPT models tend to misuse: guidance before, repair after.
 
-They send `pages: ""`, which the client refuses, take byte counts for line offsets, and sometimes emit blanks without
-end instead of closing the arguments. Only the tool named exactly `Read` is touched: an empty string means something
-elsewhere (`Write.content`).
+They send `pages: ""`, which the client refuses, use byte counts as line offsets, and sometimes emit endless blanks
+instead of closing the arguments. Only the tool named exactly `Read` is changed: elsewhere an empty string has a meaning
+(`Write.content`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NAME = "Read"
 
 #: An offset this large is a byte count or a guess, never a line of a source file.
 MAX_OFFSET = 1_000_000
-#: How many dropped offsets are remembered until their results come back.
+#: Maximum number of dropped offsets that are remembered until their results come back.
 MAX_REMEMBERED = 4096
-#: Arguments of one Read call are kept back until complete; more than this is a runaway model.
+#: Longest arguments of one Read call, which are held until complete.
 MAX_ARGUMENTS = 5_000_000
 #: This many blanks at the end of unfinished arguments mean that the model is stuck.
 STALL_BLANKS = 1024
@@ -43,7 +43,7 @@ _OFFSET_TEXT = (
 _LIMIT_TEXT = "Optional number of lines. Leave it out when opening a file; use it together with offset to continue."
 _NOTE_HEAD = "Read offset note:"
 
-#: In place of an owner, within one request.
+#: Replaces the owner within one request.
 NOBODY = Owner("")
 
 
@@ -53,9 +53,9 @@ Scope = tuple[Owner, bytes]
 class OffsetStore:
     """Offsets that were removed from Read calls, until their results come back with the next request.
 
-    One object a provider. Ids of calls are unique within a conversation only, so an entry belongs to one conversation
-    of one owner, told by a digest of the conversation's first message. For a request without an owner nothing outlives
-    it. Bounded, oldest out first.
+    One object a provider. Ids of calls are unique only within a conversation, so an entry belongs to one conversation
+    of one owner, identified by a digest of its first message. Without an owner, entries end with the request. Bounded,
+    oldest dropped first.
     """
 
     def __init__(self, limit: int = MAX_REMEMBERED) -> None:
@@ -80,7 +80,7 @@ class OffsetStore:
 
 
 class ReadOffsets:
-    """The same as one request sees it: call id -> (offset, file path)."""
+    """The removed offsets of one request's conversation: call id -> (offset, file path)."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class ReadOffsets:
             self._store.put(self._scope, call_id, (offset, file_path))
 
     def note(self, call_id: str) -> str | None:
-        """The text for the model about the offset removed from this call."""
+        """A note to the model about the offset that was removed from a call, None if none was."""
         entry = self._store.get(self._scope, call_id) if len(self._store) else None
         if entry is None:
             return None
@@ -113,15 +113,15 @@ class ReadOffsets:
 
 
 def conversation_digest(request: Mapping[str, Any]) -> bytes:
-    """What tells the conversations of one owner apart: the text of the first message, which every later request
-    repeats. Cache marks and the form of the text may change from request to request, so they do not count."""
+    """Identifies a conversation of an owner by the text of its first message, which every later request repeats. Cache
+    marks and the form of the text may change, so they do not count."""
     messages = request.get("messages") or [{}]
     texts = texts_of(messages[0].get("content"))
     return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def guided_definition(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a function tool `{"name", "description", "parameters"}` with the paging rules put into its texts."""
+    """A copy of a function tool `{"name", "description", "parameters"}` with the paging rules in its texts."""
     guided = dict(tool)
     description = tool.get("description")
     base = description if isinstance(description, str) and description else "Reads a file from the local file system."
@@ -138,7 +138,7 @@ def guided_definition(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def repair_arguments(text: str, call_id: str, offsets: ReadOffsets) -> str:
-    """The argument text of a Read call as the client accepts it; byte for byte the same when nothing is wrong."""
+    """The argument text of a Read call as the client accepts it; unchanged if nothing is wrong."""
     try:
         arguments = json.loads(text)
     except (ValueError, RecursionError):
@@ -165,7 +165,7 @@ _PLAUSIBLE = {
 
 
 def stalled_arguments(text: str) -> str | None:
-    """Complete arguments out of a text that ends in a run of blanks, or None when it is not such a text."""
+    """Complete arguments from a text that ends in a long run of blanks; None if it does not, or they are incomplete."""
     if not text[-STALL_BLANKS:].isspace() or len(text) <= STALL_BLANKS:
         return None
     trimmed = text.rstrip()
@@ -186,9 +186,9 @@ def stalled_arguments(text: str) -> str | None:
 def result_notes(
     call_id: str, call: Mapping[str, Any] | None, text: str, *, is_error: bool, offsets: ReadOffsets
 ) -> list[str]:
-    """What to add to the result of a Read call, each part beginning with a line break.
+    """Notes to add to the result of a Read call, each beginning with a line break.
 
-    call  the `tool_use` block of this result, None when it is not in the history
+    call  the `tool_use` block of this result, None if it is not in the history
     text  the result as text
     """
     notes = []

@@ -1,4 +1,4 @@
-"""Schemas of answers in strict form: what has to be removed, added and, in answers, taken back."""
+"""Converts schemas of answers to strict form, and takes the nulls that this causes out of answers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from proxy.core.sse import dump_json, load_json
 from proxy.core.tools.function_schema import target
 from proxy.core.tools.step_budget import Steps, TooManySteps
 
-# Where schemas live inside a schema. Everything else (default, enum, const, examples, a property that happens to be
-# called "pattern") is data and is left alone.
+# Keywords that hold schemas. All else (default, enum, const, examples, a property that happens to be called "pattern")
+# is data and not changed.
 DEFINITIONS = ("$defs", "definitions")
 _MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies", *DEFINITIONS)
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
@@ -21,7 +21,7 @@ _SINGLES = (
 )
 CONTAINERS = frozenset(_MAPS + _LISTS + _SINGLES)
 
-#: What strict mode knows; with anything else it refuses the schema.
+#: Keywords that strict mode knows; it refuses a schema with any other.
 _STRICT = frozenset(
     {
         *("type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const", "$ref"),
@@ -29,18 +29,18 @@ _STRICT = frozenset(
         *("exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "minLength", "maxLength"),
     }
 )
-#: What can be dropped without loss: it says nothing about which answers fit.
+#: Keywords that can be dropped, since they do not decide which answers fit.
 _ANNOTATIONS = frozenset({"default", "examples", "$schema", "$comment", "deprecated", "readOnly", "writeOnly"})
 _STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 
 #: Deeper schemas are passed on unchanged below this level; a real one has about ten.
 MAX_DEPTH = 64
-#: Members of an answer, and branches tried for them. An answer of a megabyte has some ten thousand.
+#: Maximum number of members of an answer, and branches tried for them. An answer of a megabyte has some ten thousand.
 MAX_RESTORED = 100_000
 
 Schema = Any
 
-#: What upstreams take for the name of a schema.
+#: Names of schemas that upstreams accept.
 FORMAT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -53,12 +53,12 @@ def output_format(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
-#: What a system prompt has where the upstream cannot be held to a schema.
+#: The instruction for a system prompt, if the upstream cannot enforce a schema.
 _IN_WORDS = "Answer with JSON that fits this schema, and with nothing else: no code fence and no words around it.\n"
 
 
 def format_in_words(request: Mapping[str, Any]) -> str:
-    """The form of answer asked for, for a prompt; "" when any will do."""
+    """The instruction for a prompt to answer in the format asked for; "" if none is."""
     wanted = json_format(request)
     if wanted is None:
         return ""
@@ -68,13 +68,13 @@ def format_in_words(request: Mapping[str, Any]) -> str:
 
 
 def answer_schema(request: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The schema that the answer is to fit, if there is one."""
+    """The schema of the answer, None if there is none."""
     schema = (json_format(request) or {}).get("schema")
     return schema if isinstance(schema, dict) else None
 
 
 def json_format(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The form of answer asked for, when not any will do."""
+    """The JSON format asked for, None if there is none."""
     if "output_config" not in request and "output_format" not in request:
         return None
     wanted = output_format(request)
@@ -82,7 +82,7 @@ def json_format(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def map_children(schema: Mapping[str, Any], visit: Callable[[Schema], Schema]) -> dict[str, Any]:
-    """A copy with `visit` applied to every schema directly below; the same object where nothing changed."""
+    """A copy with `visit` applied to every schema directly below."""
     result = dict(schema)
     for key in schema.keys() & CONTAINERS:
         value = schema[key]
@@ -127,8 +127,8 @@ class NotStrict(Exception):
 def strict_schema(schema: Schema) -> Schema:
     """The strict form of a schema: objects are closed, every property is required, optional ones may be null.
 
-    Raises NotStrict for what strict mode refuses: free-form maps, conditions, values of no type, foreign references, a
-    root that is no object; and for a schema that is too large or too deep for one.
+    Raises NotStrict for what strict mode refuses: free-form maps, conditions, values without type, foreign references,
+    a root that is no object, and schemas that are too large or too deep.
     """
     try:
         return _strict(schema, 0, Steps())
@@ -161,7 +161,7 @@ def _strict(schema: Schema, depth: int, steps: Steps) -> Schema:
 
 
 def _strict_reference(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Nothing may stand beside a reference."""
+    """A reference in strict form: without other keywords."""
     reference = schema["$ref"]
     if schema.keys() - {"$ref", "title", "description"} or not isinstance(reference, str) or reference[:1] != "#":
         raise NotStrict
@@ -187,8 +187,8 @@ def _is_a(kind: str, schema: Mapping[str, Any]) -> bool:
 
 
 def has_optional(schema: Schema) -> bool:
-    """Whether `strict_schema` made some property nullable that was not, so that answers need `without_nulls`; so they
-    may where the schema is too large to know."""
+    """Whether `strict_schema` makes a property nullable that was not, so that answers need `without_nulls`; True too if
+    the schema is too large to check."""
     try:
         return _has_optional(schema, 0, Steps())
     except TooManySteps:
@@ -214,8 +214,8 @@ def _has_optional(schema: Schema, depth: int, steps: Steps) -> bool:
 
 
 def strict_as_asked(schema: Schema) -> Schema | None:
-    """The strict form of a schema whose author wants it so; None where strict mode would change what it says: it
-    refuses something, or makes the model fill what is optional.
+    """The strict form of a schema whose author wants strict mode; None if that refuses it, or would change its meaning
+    by making the model fill what is optional.
 
     >>> strict_as_asked({"type": "object", "properties": {"a": {"type": "string"}}}) is None
     True
@@ -229,8 +229,8 @@ def strict_as_asked(schema: Schema) -> Schema | None:
 def without_nulls(value: Any, schema: Schema) -> Any:
     """A copy without members that are null only because an optional property had to be filled.
 
-    Follows `properties`, `items`, local references and the fitting branch of `anyOf`; what the schema does not describe
-    stays, and all of it where following takes too many steps.
+    Follows `properties`, `items`, local references and the fitting branch of `anyOf`. What the schema does not describe
+    is kept, and all of it if following takes too many steps.
     """
     try:
         return _NullsTaken(schema).out_of(value, schema)
@@ -239,11 +239,7 @@ def without_nulls(value: Any, schema: Schema) -> Any:
 
 
 class _NullsTaken:
-    """One answer and its schema.
-
-    optional, named  what is known of a schema of an object and of a reference: an answer of a thousand objects asks as
-                     often
-    """
+    """Takes the nulls out of one answer. Caches facts of its schema, since an answer may have thousands of objects."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -279,7 +275,7 @@ class _NullsTaken:
         return known
 
     def _described(self, value: Any, schema: Schema, seen: set[str]) -> Schema:
-        """The schema that speaks about `value`: behind references, and in the branch of `anyOf` that knows its members.
+        """The schema of `value`: the target of references, and the branch of `anyOf` that has its members.
 
         seen  references that were followed for this value; none fits better the second time
         """
@@ -316,7 +312,7 @@ def _fits(value: Any, schema: Schema) -> bool:
 
 
 def restore_text(text: str, schema: Schema) -> str:
-    """`without_nulls` over JSON text; text that is not JSON is returned as it is."""
+    """Applies `without_nulls` to JSON text; returns text that is not JSON unchanged."""
     try:
         return dump_json(without_nulls(load_json(text), schema))
     except (ValueError, RecursionError):

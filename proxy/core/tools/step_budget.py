@@ -1,7 +1,7 @@
-"""How much work a walk over a structure of somebody else's may do.
+"""Limits the work of a walk over a foreign structure.
 
-References that name each other twice double the work with every step, and a value of an upstream may be as long as the
-schema of a caller is wide: the size of what was sent says nothing about the size of the walk.
+References that name each other twice double the work with every step, and an upstream's value may be as long as a
+caller's schema is wide: the work does not follow from the size of what was sent.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Any, Generic, TypeVar
 
 from proxy.core.long_json import Remembered
 
-#: Members looked at in one schema, or in an answer and its schema. The largest schema that strict mode takes has 5,000
-#: properties, a large one of a tool some hundred; so many take about 20 ms.
+#: Members that are visited in one schema, or in an answer and its schema, at about 20 ms. The largest schema that
+#: strict mode accepts has 5,000 properties, a large one of a tool some hundred.
 MAX_STEPS = 20_000
-#: Steps beside the members that were sent, for one tool: references written out, branches folded, patterns compiled.
+#: Steps besides visiting members, for one tool: references expanded, branches folded, patterns compiled.
 MAX_EXTRA = 8_000
-#: The same for all tools of a request. With this much left a tool may take `MAX_EXTRA`, so 20 ms are spent at most.
+#: Such steps for all tools of a request. While any are left a tool may take `MAX_EXTRA`, so at most 20 ms are spent.
 REQUEST_EXTRA = 12_000
 
 T = TypeVar("T")
 
 
 class TooManySteps(Exception):
-    """The walk is given up: what was walked over passes as it is."""
+    """The walk is given up: its subject is passed on unchanged."""
 
 
 class Steps:
-    """What is left of the work on one schema.
+    """The remaining work on one schema.
 
     >>> steps = Steps(2)
     >>> steps.take(2)
@@ -37,9 +37,9 @@ class Steps:
         ...
     proxy.core.tools.step_budget.TooManySteps
 
-    left   members that may be looked at as they were sent
-    extra  steps that may be taken beside, as `allows` says
-    short  whether one was not allowed
+    left   members that may still be visited
+    extra  further steps that `allows` may still grant
+    short  whether a step was refused
     """
 
     __slots__ = ("extra", "left", "short")
@@ -50,13 +50,14 @@ class Steps:
         self.short = False
 
     def take(self, count: int = 1) -> None:
-        """Before `count` members are looked at. Raises TooManySteps."""
+        """Takes the steps to visit `count` members. Raises TooManySteps."""
         self.left -= count
         if self.left < 0:
             raise TooManySteps
 
     def allows(self, count: int) -> bool:
-        """Before `count` steps beside the members. Once one is not allowed none is: the walk goes on without."""
+        """Takes `count` further steps, if that many are left. After one refusal all are refused, and the walk goes on
+        without them."""
         if self.short or count > self.extra:
             self.short = True
             return False
@@ -65,9 +66,9 @@ class Steps:
 
 
 class ToolSteps:
-    """What is left for the tools of one request.
+    """The remaining work on the tools of one request.
 
-    simplified  grows by the names of tools that are not sent in full
+    simplified  gets the names of tools that are not sent in full
     """
 
     __slots__ = ("left", "simplified")
@@ -78,9 +79,9 @@ class ToolSteps:
 
 
 class ToolWalk(Generic[T]):
-    """Makes something of each tool within the steps of its request, and remembers it as `Remembered` does.
+    """Applies `work` to each tool within the steps of its request, and remembers the result as `Remembered` does.
 
-    A remembered tool counts what it cost at first, so that a request gives the same bytes each turn.
+    A remembered tool counts its first cost, so that a request has the same bytes each turn.
     """
 
     def __init__(self, work: Callable[[Mapping[str, Any], Steps], T]) -> None:
@@ -97,7 +98,7 @@ class ToolWalk(Generic[T]):
 
 
 def _walked(work: Callable[[Mapping[str, Any], Steps], T], extra: int, tool: Mapping[str, Any]) -> tuple[T, int, bool]:
-    """What was made, the steps that it cost beside its members, and whether those were too few."""
+    """The result, the further steps that it cost, and whether those were too few."""
     steps = Steps(extra=extra)
     made = work(tool, steps)
     return made, extra if steps.short else extra - steps.extra, steps.short

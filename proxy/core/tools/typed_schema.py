@@ -1,4 +1,4 @@
-"""JSON Schemas for a validator that wants a `type` everywhere and knows no references."""
+"""Rewrites JSON Schemas for a validator that wants a `type` everywhere and knows no references."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from proxy.core.tools.step_budget import Steps, TooManySteps
 
 Schema = Any
 
-#: Deeper schemas, and references that lead back to themselves, are passed on as they are.
+#: Deeper schemas, and references that lead back to themselves, are passed on unchanged.
 MAX_DEPTH = 64
-#: How much more a schema costs that has to be written anew in each place, because references lead back to themselves.
+#: Factor for the cost of a schema that must be written anew in each place, because references lead back to themselves.
 ONCE_MORE = 4
-#: Characters of one member that count when it is written again.
+#: Most characters of one member that count when it is written again.
 MAX_COUNTED = 64 * 1024
 
 _SPEAKS_FOR_ITSELF = frozenset({"type", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref"})
 
-#: keyword -> the type it is about; the first that is present decides
+#: (type, keywords that imply it); the first keyword that is present decides.
 _ABOUT = (
     ("object", ("properties", "required", "additionalProperties", "patternProperties", "propertyNames")),
     ("object", ("minProperties", "maxProperties")),
@@ -42,8 +42,8 @@ _JSON_TYPES = {
 
 
 def typed_schema(schema: Mapping[str, Any], steps: Steps | None = None) -> dict[str, Any]:
-    """A copy in which local references are written out and every schema below the root has a type. References that
-    `steps` do not allow to be written out stay, and a schema that is too large is left as it is.
+    """A copy in which local references are expanded and every schema below the root has a type. References that `steps`
+    do not allow to expand stay, and a schema that is too large is not changed.
 
     >>> typed_schema({"type": "object", "properties": {"a": {"enum": ["x"]}, "b": {"minimum": 1}}})["properties"]
     {'a': {'enum': ['x'], 'type': 'string'}, 'b': {'minimum': 1, 'type': 'number'}}
@@ -58,10 +58,10 @@ def typed_schema(schema: Mapping[str, Any], steps: Steps | None = None) -> dict[
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What a reference names, its own references written out.
+    """The target of a reference, with its own references expanded.
 
-    size    steps that each place costs where it is written
-    height  schemas below it, one in the other
+    size    steps for each place where it is written
+    height  levels of schemas below it
     """
 
     schema: dict[str, Any]
@@ -70,12 +70,12 @@ class _Written:
 
 
 class _Writer:
-    """Writes one schema out. What several references name is written once, and the same object in all places.
+    """Expands one schema. The target of several references is written once, as one object in all places.
 
-    trail    the references that led to where the writer is
+    trail    the references that led to the current place
     size     steps for what was written so far
-    deepest  how deep the writer has been
-    cut      whether something was left because of the way that led to it, so that it is no whole elsewhere
+    deepest  greatest depth so far
+    cut      whether something was left out because of the trail, so that the result cannot be used elsewhere
     refers   whether a reference stays
     """
 
@@ -122,7 +122,7 @@ class _Writer:
         return map_children(own, lambda child: self._visit(child, trail, depth + 1))
 
     def _referred(self, reference: Any, trail: tuple[str, ...], depth: int) -> dict[str, Any] | None:
-        """What a reference names, to stand in its place; None where the reference stays."""
+        """The target of a reference, to replace it; None if the reference stays."""
         if not isinstance(reference, str) or not reference.startswith("#/") or self._steps.short:
             return None
         if reference in trail or depth > MAX_DEPTH:
@@ -141,7 +141,7 @@ class _Writer:
     def _written(
         self, reference: str, node: dict[str, Any], trail: tuple[str, ...], depth: int
     ) -> dict[str, Any] | None:
-        """A node written for the first time, or once more. References in it take steps, which are part of its own."""
+        """A target, expanded. The steps of references in it are part of its own; None if they are too many."""
         size, deepest, cut, extra = self._size, self._deepest, self._cut, self._steps.extra
         self._deepest, self._cut = depth, False
         made = self._resolved(node, (*trail, reference), depth + 1)
@@ -157,7 +157,7 @@ class _Writer:
 
 
 def _written_again(schema: Mapping[str, Any]) -> int:
-    """Steps for the members of a schema, those in schemas below not among them: its texts are sent once more."""
+    """Steps for the members of a schema, without those of schemas below: its texts are sent once more."""
     texts = sum(least_size(value, MAX_COUNTED) for key, value in schema.items() if key not in CONTAINERS)
     return 1 + len(schema) + texts // STEP_CHARS
 

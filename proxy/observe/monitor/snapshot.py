@@ -2,6 +2,7 @@
 is attached to a running proxy reads.
 
 Times are epoch seconds, lengths of time are seconds, unless a name says otherwise. Nothing here holds a prompt.
+A row is never changed once it is part of a snapshot; the store extends rows with what it counts (`tracked.py`).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class CacheView:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestRow:
     """A request, under way or over.
 
@@ -112,9 +113,9 @@ class RequestRow:
         return self.status in ("failed", "abandoned") or bool(self.error) or (self.http or 0) >= 400
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TotalsRow:
-    """What sessions and agents are told by alike. Counts are of the whole life; the last request says provider, model,
+    """What sessions and agents have in common. Counts are of the whole life; the last request says provider, model,
     effort and status. `cache`: of the newest request that told it."""
 
     id: str | None
@@ -134,14 +135,14 @@ class TotalsRow:
     cache: CacheView = field(default_factory=CacheView)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AgentRow(TotalsRow):
     """The main conversation of a session (`id` None), or one of its sub-agents."""
 
     parent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionRow(TotalsRow):
     """All of a client session; `id` None is the row of requests without one.
 

@@ -118,7 +118,7 @@ class MonitorState:
             if request is not None:
                 self._progressed(request, event)
         elif request is not None:
-            request.row = request.session.row = None
+            request.row = request.owner.row = None
             _EFFECTS[type(event)](self, request, event)
             self.changes += 1
         elif isinstance(event, Started | Failed):
@@ -210,15 +210,16 @@ class MonitorState:
         told = event if isinstance(event, Started) else Started("", None)
         now, wall = self._clock(), self._wall()
         session = self._sessions.of(told.session, wall)
-        agent = agent_of(session, told.agent, told.parent, wall)
         request = TrackedRequest(
             id=request_id,
             endpoint=_SHOWN.get(told.endpoint, told.endpoint),
+            status="started",
             started_at=wall,
             mono_started=now,
-            session=session,
-            agent=agent,
-            agent_id=told.agent and short(told.agent),
+            owner=session,
+            talk=agent_of(session, told.agent, told.parent, wall),
+            session=session.id,
+            agent=told.agent and short(told.agent),
             parent=told.parent and short(told.parent),
             client_id=told.client_id and short(told.client_id),
             caller=told.caller,
@@ -229,17 +230,17 @@ class MonitorState:
             self._failed(request, event)
 
     def _join(self, request: TrackedRequest) -> None:
-        self._sessions.busy(request.session)
-        for totals in (request.session, request.agent):
+        self._sessions.busy(request.owner)
+        for totals in (request.owner, request.talk):
             totals.count(request)
             totals.last_seen = request.started_at
             totals.status = request.status
 
     def _leave(self, request: TrackedRequest) -> None:
         """The request turned out to belong elsewhere."""
-        for totals in (request.session, request.agent):
+        for totals in (request.owner, request.talk):
             totals.count(request, -1)
-        self._sessions.left(request.session)
+        self._sessions.left(request.owner)
 
     def _end(self, request: TrackedRequest, status: str, http: int | None, error: str) -> bool:
         """Of the ends of a request the first counts; whether this is it."""
@@ -250,15 +251,15 @@ class MonitorState:
         request.over, request.mono_ended, request.finished_at = True, now, wall
         del self._active[request.id]
         self._recent.appendleft(request)
-        request.counted, failed = rated(request.throughput), request.failed
-        for totals in (request.session, request.agent):
+        request.counted, failed = rated(request.measured), request.failed
+        for totals in (request.owner, request.talk):
             totals.active -= 1
             totals.failures += failed
             totals.last_seen = wall
             totals.status = status
             if request.counted is not NONE:
                 totals.throughput = added(totals.throughput, request.counted)
-        self._sessions.left(request.session)
+        self._sessions.left(request.owner)
         step = step_at(now)
         self._requests.add(step, 1)
         if failed:
@@ -283,7 +284,7 @@ class MonitorState:
         request.bytes += event.bytes
         request.chunks += event.chunks
         if request.over:
-            request.row = request.session.row = None
+            request.row = request.owner.row = None
             self._recount(request)
             self.changes += 1
             return
@@ -295,23 +296,24 @@ class MonitorState:
 
     def _recount(self, request: TrackedRequest) -> None:
         """Something came of a request that is over."""
-        before, request.counted = request.counted, rated(request.throughput)
-        for totals in (request.session, request.agent):
+        before, request.counted = request.counted, rated(request.measured)
+        for totals in (request.owner, request.talk):
             totals.throughput = added(added(totals.throughput, before, -1), request.counted)
 
     def _session_found(self, request: TrackedRequest, event: SessionFound) -> None:
-        if request.session.id is not None or request.over:
+        if request.session is not None or request.over:
             return
         self._leave(request)
         wall = self._wall()
-        request.session = self._sessions.of(event.session, wall)
-        request.agent = agent_of(request.session, request.agent_id, request.parent, wall)
+        request.owner = self._sessions.of(event.session, wall)
+        request.session = request.owner.id
+        request.talk = agent_of(request.owner, request.agent, request.parent, wall)
         self._join(request)
         request.name_owners()
-        request.session.project = request.project or request.session.project
+        request.owner.project = request.project or request.owner.project
 
     def _project(self, request: TrackedRequest, event: ProjectResolved) -> None:
-        request.project = request.session.project = short(event.project)
+        request.project = request.owner.project = short(event.project)
 
     def _number(self, request: TrackedRequest, event: Sequenced) -> None:
         request.number = event.number
@@ -353,7 +355,7 @@ class MonitorState:
         request.input_tokens, read = raised(request.input_tokens, event.input_tokens)
         request.output_tokens, written = raised(request.output_tokens, event.output_tokens)
         request.cached_tokens, cached = raised(request.cached_tokens, event.cached_tokens)
-        for totals in (request.session, request.agent):
+        for totals in (request.owner, request.talk):
             totals.input_tokens += read
             totals.output_tokens += written
             totals.cached_tokens += cached
@@ -362,7 +364,7 @@ class MonitorState:
             request.mono_newest = now
         if written and request.endpoint not in UNRATED:
             step = step_at(self._clock())
-            request.session.history.add(step, written)
+            request.owner.history.add(step, written)
             self._tokens.add(step, written)
         if request.over:
             self._recount(request)
@@ -381,10 +383,10 @@ class MonitorState:
 
     def _cache(self, request: TrackedRequest, event: CacheChecked) -> None:
         view = CacheView(event.cached, event.expected, one_line(event.reason))
-        request.cache = request.session.cache = request.agent.cache = view
+        request.cache = request.owner.cache = request.talk.cache = view
 
     def _answered(self, request: TrackedRequest, event: UpstreamAnswered) -> None:
-        request.upstreams_id = short(event.upstream_id)
+        request.upstream_id = short(event.upstream_id)
 
     def _captured(self, request: TrackedRequest, event: Captured) -> None:
         request.capture = event.place
@@ -407,7 +409,7 @@ class MonitorState:
         before = request.failed
         request.status, request.error, request.kind = "failed", one_line(event.error), event.kind
         request.http = event.status or request.http
-        for totals in (request.session, request.agent):
+        for totals in (request.owner, request.talk):
             totals.failures += not before
         self._failures.add(step_at(self._clock()), int(not before))
 

@@ -12,10 +12,10 @@ from proxy.observe.monitor.snapshot import (
     SHORTEST_S,
     UNRATED,
     AgentRow,
-    CacheView,
     RequestRow,
     SessionRow,
     Throughput,
+    TotalsRow,
 )
 
 #: The length of a step, in seconds.
@@ -92,28 +92,12 @@ def _printable(text: str) -> str:
 
 
 NONE = Throughput()
-_UNSEEN = CacheView()
 
 
 @dataclass(slots=True, eq=False)
-class Totals:
-    """What a session and an agent have in common. The counts are of the whole life, `throughput` of the requests that
+class Totals(TotalsRow):
+    """What the store has of a session or an agent. The counts are of the whole life, `throughput` of the requests that
     are over and have both tokens and a duration."""
-
-    last_seen: float
-    active: int = 0
-    requests: int = 0
-    failures: int = 0
-    provider: str | None = None
-    requested: str | None = None
-    resolved: str | None = None
-    effort: str | None = None
-    status: str = ""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    throughput: Throughput = NONE
-    cache: CacheView = _UNSEEN
 
     def count(self, request: TrackedRequest, sign: int = 1) -> None:
         """Adds all that a request counts, or takes it away again."""
@@ -131,6 +115,8 @@ class Totals:
 
 @dataclass(slots=True, eq=False)
 class TrackedAgent(Totals):
+    """The main conversation of a session (`id` None), or a sub-agent."""
+
     parent: str | None = None
 
 
@@ -138,7 +124,6 @@ class TrackedAgent(Totals):
 class TrackedSession(Totals):
     """`row` is what was made of it when it last had no active request, for the step `row_step`."""
 
-    id: str | None = None
     project: str | None = None
     agents: dict[str | None, TrackedAgent] = field(default_factory=dict)
     history: Steps = field(default_factory=lambda: Steps(TREND))
@@ -146,56 +131,27 @@ class TrackedSession(Totals):
     row_step: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class TrackedRequest:
+@dataclass(slots=True, eq=False, kw_only=True)
+class TrackedRequest(RequestRow):
     """Times that begin with `mono` are of the clock that only goes forward.
 
-    counted  its throughput as far as its session's has it
-    row      what was made of it when it was over
+    input_tokens  what the upstream counted
+    owner         its session; `talk`: its agent there
+    counted       its throughput as far as its session's has it
+    row           what was made of it when it was over
     """
 
-    id: str
-    endpoint: str
-    started_at: float
     mono_started: float
-    session: TrackedSession
-    agent: TrackedAgent
-    agent_id: str | None = None
-    parent: str | None = None
-    client_id: str | None = None
-    caller: str | None = None
-    fallback: str = ""
-    status: str = "started"
+    owner: TrackedSession
+    talk: TrackedAgent
     over: bool = False
     mono_ended: float = 0.0
-    finished_at: float | None = None
-    number: int | None = None
-    project: str | None = None
-    provider: str | None = None
-    requested: str | None = None
-    resolved: str | None = None
-    effort: str | None = None
-    http: int | None = None
-    error: str = ""
-    kind: str = ""
-    attempts: int = 0
-    estimate: int | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
     bytes: int = 0
     chunks: int = 0
     generating: bool = False
     mono_first: float | None = None
     mono_newest: float = 0.0
     baseline: int = 0
-    timings: Mapping[str, float] = field(default_factory=dict)
-    cache: CacheView = _UNSEEN
-    judge: Mapping[str, int] = field(default_factory=dict)
-    judge_input_tokens: int = 0
-    judge_output_tokens: int = 0
-    upstreams_id: str | None = None
-    capture: str = ""
     counted: Throughput = NONE
     row: RequestRow | None = None
 
@@ -205,7 +161,7 @@ class TrackedRequest:
         return self.over and (self.status != "completed" or (self.http or 0) >= 400)
 
     @property
-    def throughput(self) -> Throughput:
+    def measured(self) -> Throughput:
         if self.endpoint in UNRATED:
             return NONE
         seconds = 0.0 if self.mono_first is None else self.mono_newest - self.mono_first
@@ -216,7 +172,7 @@ class TrackedRequest:
         """Its session and its agent show the provider, model and effort of their last request."""
         if self.provider is None:
             return
-        for totals in (self.session, self.agent):
+        for totals in (self.owner, self.talk):
             totals.provider, totals.effort = self.provider, self.effort
             totals.requested, totals.resolved = self.requested, self.resolved
 
@@ -224,25 +180,17 @@ class TrackedRequest:
         """`now`: of the clock that only goes forward."""
         if self.row is not None:
             return self.row
-        row = RequestRow(
-            **dict(zip(_AS_KNOWN, _known_of(self), strict=True)),
-            elapsed=max((self.mono_ended if self.over else now) - self.mono_started, 0.0),
-            session=self.session.id,
-            agent=self.agent_id,
-            input_tokens=self.estimate if self.input_tokens is None and not self.over else self.input_tokens,
-            throughput=self.throughput,
-            upstream_id=self.upstreams_id,
-        )
+        self.elapsed = max((self.mono_ended if self.over else now) - self.mono_started, 0.0)
+        self.throughput = self.measured
+        row = RequestRow(*_shown_of(self))
+        if row.input_tokens is None and not self.over:
+            row.input_tokens = self.estimate
         self.row = row if self.over else None
         return row
 
 
-#: What a row of a request shows as the store has it.
-_AS_KNOWN = tuple(
-    {field.name for field in fields(RequestRow)}
-    & {field.name for field in fields(TrackedRequest)} - {"session", "agent", "input_tokens", "throughput"}
-)
-_known_of = attrgetter(*_AS_KNOWN)
+#: All that a row of a request shows.
+_shown_of = attrgetter(*(each.name for each in fields(RequestRow)))
 
 
 def raised(known: int | None, told: int | None) -> tuple[int | None, int]:
@@ -278,14 +226,14 @@ class Live:
 
     def add(self, request: TrackedRequest) -> None:
         self.status = request.status
-        self.throughput = added(self.throughput, rated(request.throughput))
+        self.throughput = added(self.throughput, rated(request.measured))
 
 
 def live_of(active: Iterable[TrackedRequest]) -> dict[int, Live]:
     """What active requests add to their sessions and agents, by identity; the newest request says the status."""
     live: dict[int, Live] = {}
     for request in active:
-        for totals in (request.session, request.agent):
+        for totals in (request.owner, request.talk):
             live.setdefault(id(totals), Live("")).add(request)
     return live
 
@@ -296,7 +244,6 @@ def session_row(session: TrackedSession, live: Mapping[int, Live], now: float, s
     if not session.active and row is not None and (session.row_step == step or not row.history):
         return row
     made = SessionRow(
-        id=session.id,
         project=session.project,
         history=session.history.until(step),
         agents=row.agents if row is not None and not session.active else _agent_rows(session, live, now),
@@ -310,28 +257,20 @@ def _agent_rows(session: TrackedSession, live: Mapping[int, Live], now: float) -
     """The main conversation first, the others as they came; nothing where it is alone."""
     if session.agents.keys() <= {None}:
         return ()
-    known = sorted(session.agents.items(), key=lambda item: item[0] is not None)
-    return tuple(AgentRow(id=name, parent=agent.parent, **_shared(agent, live, now)) for name, agent in known)
+    known = sorted(session.agents.values(), key=lambda agent: agent.id is not None)
+    return tuple(AgentRow(parent=agent.parent, **_shared(agent, live, now)) for agent in known)
 
 
-#: What a row of totals has as the store has it; the rest depends on the requests that are under way.
-_AS_KEPT = (
-    *("active", "requests", "failures", "provider", "requested", "resolved", "effort"),
-    *("input_tokens", "output_tokens", "cached_tokens", "cache"),
-)
+_TOTALS = tuple(each.name for each in fields(TotalsRow))
 
 
 def _shared(totals: Totals, live: Mapping[int, Live], now: float) -> dict[str, Any]:
-    """The members of a `TotalsRow`, but for its id."""
-    members: dict[str, Any] = {name: getattr(totals, name) for name in _AS_KEPT}
+    """The members of a `TotalsRow`: some depend on the requests that are under way."""
+    members: dict[str, Any] = {name: getattr(totals, name) for name in _TOTALS}
     extra = live.get(id(totals))
-    if extra is None:
-        return members | {"status": totals.status, "throughput": totals.throughput, "last_seen": totals.last_seen}
-    return members | {
-        "status": extra.status,
-        "throughput": added(totals.throughput, extra.throughput),
-        "last_seen": now,
-    }
+    if extra is not None:
+        members |= {"status": extra.status, "throughput": added(totals.throughput, extra.throughput), "last_seen": now}
+    return members
 
 
 #: Sessions, and agents of one. The least recently seen goes first, an active one never.
@@ -352,7 +291,7 @@ class SessionTable:
         key = name and short(name)
         session = self._all.get(key)
         if session is None:
-            session = self._all[key] = TrackedSession(wall, id=key)
+            session = self._all[key] = TrackedSession(key, wall)
             self._idle[key] = None
             if len(self._all) > MAX_SESSIONS:
                 self._forget()
@@ -391,7 +330,7 @@ def agent_of(session: TrackedSession, name: str | None, parent: str | None, wall
     agent = session.agents.get(key)
     if agent is None:
         _forget_agents(session)
-        agent = session.agents[key] = TrackedAgent(wall)
+        agent = session.agents[key] = TrackedAgent(key, wall)
     if parent and not agent.parent:
         agent.parent = short(parent)
     return agent

@@ -1,4 +1,4 @@
-"""What a user can do with the account of a provider, and what the command line lends it."""
+"""What a user can do with the account of a provider, and the context that the command line gives it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Time, chance and the browser of a sign-in, which tests own.
+    """Time, randomness and the browser of a sign-in, which tests replace.
 
     clock      epoch seconds
     opener     opens a page; None: its address is only printed
-    listen_on  TCP ports for the browser's return, in this order; None: those that the issuer has listed
-    timeout_s  how long the browser's return is waited for
+    listen_on  TCP ports for the browser's return, in this order; None: those registered with the issuer
+    timeout_s  how long to wait for the browser's return
     """
 
     clock: Callable[[], float] = time.time
@@ -46,12 +46,12 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class AccountContext:
-    """What the command line lends an account.
+    """What the command line gives an account.
 
     source   says where a setting comes from, given its key (or first variable): a variable, or the file
     connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly. Given
              URLs that all lead to this machine, it goes there directly
-    name     of the account, "" for the one without
+    name     the account's name, "" for the unnamed one
     """
 
     config_root: Path
@@ -70,13 +70,13 @@ class Account(Protocol):
         ...
 
     def status(self, *, say: Say) -> bool:
-        """Prints what is known without a question to the service; False when there is no credential."""
+        """Prints what is known without asking the service; False when there is no credential."""
         ...
 
     async def logout(self, *, say: Say) -> None: ...
 
     async def usage(self) -> UsageReport:
-        """Asks what is left of the allowance."""
+        """Asks the service what is left of the allowance."""
         ...
 
 
@@ -85,5 +85,5 @@ class Pasting(Protocol):
     """An account whose sign-in in a browser ends at an address, which may be pasted."""
 
     async def login_pasted(self, *, read: ReadLine, say: Say) -> Credential:
-        """As `login`, with a browser on any machine. `read` gives what the user pasted."""
+        """Signs in with a browser on any machine. `read` returns what the user pasted."""
         ...

@@ -1,7 +1,7 @@
 """What is known of the allowances of all accounts: reported by the providers, kept in a file over restarts.
 
-The file names no account: a digest distinguishes them. It says nothing that a monitor does not show. What it holds
-is checked, value by value, before it is believed.
+The file names no account: a digest distinguishes them. It says nothing that a monitor does not show. Its contents are
+checked, value by value, before use.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_ACCOUNTS = 32
 MAX_TEXT = 200
 _MAX_NOTES = 16
 
-#: `(label of the provider, digest of the account)` -> its allowance, the one heard of last at the end
+#: `(label of the provider, digest of the account)` -> its allowance, the latest report last
 Kept = Mapping[tuple[str, str], Allowance]
 
 
@@ -60,8 +60,8 @@ def encode_kept(kept: Kept) -> bytes:
 
 
 def newest_kept(others: Kept, ours: Kept, now: float) -> Kept:
-    """What two proxies know that keep it in one file: of each account what was told last. What was told in the future
-    is not believed."""
+    """Merges the knowledge of two proxies that share a file: the newest report of each account. Reports dated in the
+    future are ignored."""
 
     def is_newer(other: Allowance, known: Allowance) -> bool:
         return (known.as_of or 0.0) < (other.as_of or 0.0) <= now
@@ -89,14 +89,14 @@ def _window_json(window: AllowanceWindow) -> dict[str, Any]:
 
 
 def decode_kept(data: bytes, now: float) -> dict[tuple[str, str], Allowance]:
-    """What a file holds. Raises ValueError for what is no such file; rows that are not whole are left out. What was
-    told in the future was told now: the clock has been set back."""
+    """Reads the file's bytes. Raises ValueError for another kind of file; incomplete rows are left out. A report dated
+    in the future counts as one of now: the clock has been set back."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
-        raise ValueError("it is no JSON") from None
+        raise ValueError("it is not JSON") from None
     if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("accounts"), list):
-        raise ValueError("it is of another program or version")
+        raise ValueError("another program or version wrote it")
     kept = {}
     for row in found["accounts"][-MAX_ACCOUNTS:]:
         if isinstance(row, dict) and isinstance(row.get("windows"), list) and _text(row.get("provider")):
@@ -135,12 +135,12 @@ def _list(value: Any) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    """A text that a terminal may show."""
+    """The printable characters of a text, safe for a terminal."""
     return "".join(char for char in value[:MAX_TEXT] if char.isprintable()) if isinstance(value, str) else ""
 
 
 def _amount(value: Any) -> float | None:
-    """A number that can be one: not below nothing, and not so large that a date overflows."""
+    """A finite number from 0 to below 1e11, so that no date overflows; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e11:
         return None
     return float(value) if math.isfinite(value) else None
@@ -148,25 +148,25 @@ def _amount(value: Any) -> float | None:
 
 FILE_NAME = "allowances.json"
 MAX_FILE_BYTES = 1024 * 1024
-#: The file is written no more often than this.
+#: Seconds between two writes of the file, at least.
 SAVE_EVERY_S = 5.0
 
-#: Told of something that somebody should know: level, message, label of the provider.
+#: Shows a notice to the user: level, message, label of the provider.
 Notice = Callable[[str, str, str], None]
 
 
 class HearsAllowance(Protocol):
-    """Is told what a service says of an account's allowance."""
+    """Receives what a service reports of an account's allowance."""
 
     def tell(self, provider: str, account: str | None, report: Allowance) -> None: ...
 
 
 class AllowanceStore:
-    """The newest of each account, the one heard of last at the end.
+    """The newest allowance of each account, the latest report last.
 
     folder  where the file is kept; None: in memory only
-    age_s   what was told longer ago is not kept; 0: all is
-    notice  told of windows that run out, beside the log
+    age_s   how long a report is kept; 0: for ever
+    notice  called when a window runs out, besides the log
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class AllowanceStore:
         self.notice = notice
 
     def tell(self, provider: str, account: str | None, report: Allowance) -> None:
-        """Takes note of a report. `account` distinguishes the accounts of a provider, None for the only one."""
+        """Stores a report. `account` distinguishes the accounts of a provider, None for the only one."""
         self._tell((provider, digest(provider, account)), report)
 
     def _tell(self, key: tuple[str, str], report: Allowance) -> None:
@@ -206,12 +206,11 @@ class AllowanceStore:
         self._save_soon()
 
     def tell_current(self, provider: str, report: Allowance) -> None:
-        """The same, of the account that was heard of last."""
+        """Stores a report for the provider's account that reported last."""
         self._tell(next((key for key in reversed(self._known) if key[0] == provider), (provider, "")), report)
 
     def served(self, provider: str, model: str) -> None:
-        """Forgets what a refusal told of the models of a family: the account that was heard of last serves them
-        again."""
+        """Forgets what a refusal said of a model family, since the account that reported last serves it again."""
         key = next((key for key in reversed(self._known) if key[0] == provider), None)
         if key is None or not has_noted(self._known[key]):  # nearly always
             return
@@ -219,31 +218,30 @@ class AllowanceStore:
         self._save_soon()
 
     def of(self, provider: str) -> Allowance | None:
-        """What is known of the account of a provider that was heard of last."""
+        """The allowance of the provider's account that reported last."""
         return self.current.get(provider)
 
     @property
     def current(self) -> Mapping[str, Allowance]:
-        """Label -> allowance, for every provider that is known, in the order of the labels."""
+        """Label -> allowance for every known provider, sorted by label."""
         return dict(sorted({provider: known for (provider, _), known in self._known.items()}.items()))
 
     async def load(self) -> None:
-        """Reads the file. To be called before anything is told; a file that is none of ours is left alone until the
-        next one is written."""
+        """Reads the file, before the first report comes. A file that is not ours is left alone until the next write."""
         if self._path is None:
             return
         try:
             await asyncio.to_thread(remove_leftovers, self._path.parent)
             now = self._clock()
             self._known = self._young(await asyncio.to_thread(read_kept, self._path, now), now)
-        except (FileNotFoundError, NotADirectoryError):  # a folder that is none is told of when something is kept
+        except (FileNotFoundError, NotADirectoryError):  # a bad folder is reported when something is written
             return
         except (OSError, ValueError) as error:
             why = str(error) if isinstance(error, ValueError) else type(error).__name__
             self._log.write("warn", "allowances", "allowances_not_read", file=str(self._path), reason=why)
 
     async def close(self) -> None:
-        """Writes what is not written yet."""
+        """Writes unwritten changes."""
         self._closed = True
         if self._saving is not None:
             self._saving.cancel()
@@ -295,7 +293,7 @@ class AllowanceStore:
             self._failed = True
 
     def _write(self, path: Path, known: Kept, now: float) -> None:
-        """Blocks. Another proxy may have written there what it was told. Raises OSError."""
+        """Writes the file, merged with what another proxy may have written there. Blocks. Raises OSError."""
         try:
             others = read_kept(path, math.inf)
         except (OSError, ValueError):
@@ -303,7 +301,7 @@ class AllowanceStore:
         write_private(path, encode_kept(self._young(newest_kept(others, known, now), now)))
 
     def _young(self, kept: Kept, now: float) -> dict[tuple[str, str], Allowance]:
-        """Those that were heard of lately, or do not say when."""
+        """The reports that are young enough, or have no date."""
         end = now - self._age_s if self._age_s else 0.0
         return {key: known for key, known in kept.items() if known.as_of is None or known.as_of >= end}
 
@@ -318,7 +316,7 @@ def digest(provider: str, account: str | None) -> str:
 
 
 def read_kept(path: Path, now: float) -> dict[tuple[str, str], Allowance]:
-    """What the file holds. Blocks. Raises OSError, and ValueError for a file that is none of ours."""
+    """Reads the file. Blocks. Raises OSError, and ValueError for a file that is not ours."""
     with path.open("rb") as file:
         data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:

@@ -14,18 +14,18 @@ from proxy.auth.store import Credential
 from proxy.providers.accounts.account import Ports, Say
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
 
-#: In the redirect address of a pasted sign-in where the issuer takes any port; nothing listens there.
+#: Port in the redirect address of a pasted sign-in, where the issuer accepts any port; nothing listens there.
 PASTED_PORT = 1457
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserSignIn:
-    """How one issuer does it.
+    """One issuer's sign-in through a browser.
 
     authorize  (redirect address, PKCE values) -> the page that the sign-in begins with
-    host       of the redirect address, in the form that the issuer has listed
-    listed     the ports that the issuer has listed, tried in this order; 0 lets the system choose
-    caller     origin of the issuer's page if that calls the redirect address by script; "": the browser is sent there
+    host       host of the redirect address, in the form registered with the issuer
+    listed     the ports registered with the issuer, tried in this order; 0 lets the system choose
+    caller     origin of the issuer's page if a script there calls the redirect address; "": the browser is sent there
     """
 
     endpoint: TokenEndpoint
@@ -62,7 +62,7 @@ class BrowserSignIn:
 
             async def finish(code: str) -> Credential:
                 credential = await self.endpoint.exchange(code=code, redirect_uri=redirect_uri, verifier=pkce.verifier)
-                # Stored before the browser hears of success, so that the page never says what is not true.
+                # Stored before the browser learns of success, so that the page never claims what is not true.
                 return await save(credential)
 
             return await listener.run(finish)

@@ -1,5 +1,5 @@
-"""Sign-in with a code that the user confirms in any browser: RFC 8628, and the parts that issuers with forms of their
-own share with it."""
+"""Sign-in with a code that the user confirms in any browser: RFC 8628, and what issuers with their own protocols share
+with it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from proxy.settings import is_loopback
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
-#: How long the user has at most, whatever the issuer allows.
+#: Longest time for the user to confirm, whatever the issuer allows.
 DEVICE_LIMIT_S = 15 * 60.0
 DEVICE_INTERVAL_S = 5.0
 
 #: OAuth error words of a poll that mean "ask again" (RFC 8628, section 3.5).
 WAITING = {"authorization_pending": Poll.PENDING, "slow_down": Poll.SLOW_DOWN}
 
-#: Those that end the sign-in, in words for the user.
+#: OAuth error words that end the sign-in, in words for the user.
 ENDS = {
     "expired_token": "The code has expired; start the sign-in again.",
     "access_denied": "The sign-in was refused in the browser.",
@@ -39,13 +39,13 @@ ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class DeviceRules:
-    """Where issuers of RFC 8628 differ.
+    """What differs between issuers of RFC 8628.
 
     margin_s    see `poll_interval`
     wait_first  the first poll comes an interval after the code
-    limit_s     how long a code without `expires_in` is good
-    longest_s   and any other at most
-    page        shown for a code that brings none; None: the code must bring the page that has it in it
+    limit_s     lifetime of a code without `expires_in`
+    longest_s   longest lifetime of any other code
+    page        shown for a code without a page; None: the code must bring a page that contains it
     patient     a poll that fails with a status that may pass is repeated; False: it ends the sign-in
     """
 
@@ -59,7 +59,7 @@ class DeviceRules:
 
 @dataclass(frozen=True, slots=True)
 class DeviceSignIn:
-    """How one issuer of RFC 8628 does it. `request` asks for a device code."""
+    """The device sign-in of one RFC 8628 issuer. `request` asks for a device code."""
 
     endpoint: TokenEndpoint
     request: Callable[[], Awaitable[TokenResponse]]
@@ -87,11 +87,11 @@ class DeviceSignIn:
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """What the issuer gave for the user to confirm.
+    """A code that the user is to confirm.
 
     device   the code that polls send
     user     the code that the user compares or types
-    in_page  whether the address of the page has it
+    in_page  whether the address of the page contains it
     """
 
     device: Secret
@@ -111,7 +111,7 @@ def poll_interval(value: object, *, margin_s: float) -> float:
 
 
 def code_answer(answer: TokenResponse, *, label: str) -> Mapping[str, Any]:
-    """The members of an answer to the request for a code. Raises SignInError."""
+    """The members of an answer to a request for a code. Raises SignInError."""
     if answer.status == 404:
         raise SignInError("Device sign-in is not enabled for this issuer.", provider=label)
     if not answer.ok:
@@ -120,7 +120,7 @@ def code_answer(answer: TokenResponse, *, label: str) -> Mapping[str, Any]:
 
 
 def unusable_code(label: str) -> SignInError:
-    """For a code that lacks something, or that a terminal must not show."""
+    """The error for a code that lacks something, or that a terminal must not show."""
     return SignInError("The sign-in service sent an unusable device code.", provider=label)
 
 
@@ -157,7 +157,7 @@ def _is_page(url: str) -> bool:
 
 
 async def ask_token(endpoint: TokenEndpoint, code: Secret, *, patient: bool) -> Mapping[str, Any] | Poll:
-    """One poll of the token endpoint. The body decides, not the status: there are pending answers with status 200."""
+    """Polls the token endpoint once. The body decides, not the status: some pending answers have status 200."""
     answer = await endpoint.send({"grant_type": DEVICE_GRANT, "device_code": code.reveal()})
     if answer.code in WAITING:
         return WAITING[answer.code]
@@ -172,13 +172,13 @@ async def ask_token(endpoint: TokenEndpoint, code: Secret, *, patient: bool) -> 
 
 
 def passing(answer: TokenResponse) -> Poll | None:
-    """What a poll's failure that passes by itself comes to, since the user is busy in the browser meanwhile; None for
-    any other answer."""
+    """How to go on after a failure that passes by itself, since the user is busy in the browser; None for any other
+    answer."""
     if answer.status == 429:
         return Poll.SLOW_DOWN
     return Poll.PENDING if passes(answer.status) else None
 
 
 def failed(answer: TokenResponse, *hide: Secret, label: str) -> SignInError:
-    """For a poll that was refused."""
+    """The error for a refused poll."""
     return SignInError(f"The device sign-in failed: {answer.reason(*hide)}.", provider=label)

@@ -1,6 +1,6 @@
-"""The accounts of a provider beside the one without a name: where their files lie, and what each is lent.
+"""The named accounts of a provider: where their files are, and the services each one gets.
 
-An account's folder is laid out like the config root, so a provider is made for it as for the root, and knows nothing of
+An account's folder is laid out like the config root. So a provider is made for it as for the root, and knows nothing of
 other accounts: `<config root>/p1/accounts/work/p1/auth.json`.
 """
 
@@ -20,12 +20,12 @@ from proxy.providers.contract import Services
 from proxy.providers.entry import Entry
 
 FOLDER = "accounts"
-#: What a folder must hold to be an account.
+#: The file that makes a folder an account.
 _CREDENTIAL = "auth.json"
 
 
 def root_of(config_root: Path, label: str, name: str) -> Path:
-    """What is the config root for an account."""
+    """The folder that an account uses as its config root."""
     return config_root if name in ("", DEFAULT) else config_root / label / FOLDER / name
 
 
@@ -41,13 +41,13 @@ def names_in(config_root: Path, label: str) -> tuple[str, ...]:
 
 
 def credential_folders(config_root: Path, label: str) -> Iterator[Path]:
-    """Where the credentials of all accounts of a provider lie."""
+    """The credential folders of all accounts of a provider."""
     for name in (DEFAULT, *names_in(config_root, label)):
         yield root_of(config_root, label, name) / label
 
 
 def settings_for(entry: Entry, root: Path, config: Callable[[], Config]) -> Callable[[], Config]:
-    """The settings as a named account has them: without what belongs to the one without a name."""
+    """Returns the settings for a named account: without the unnamed account's own values."""
     if entry.own is None:
         return config
     own = entry.own(root)
@@ -55,7 +55,8 @@ def settings_for(entry: Entry, root: Path, config: Callable[[], Config]) -> Call
 
 
 def services_for(services: Services, entry: Entry, name: str) -> Services:
-    """What a named account is lent: its own folder, settings and allowance, and all else with its name beside."""
+    """The services for a named account: its own folder, settings and allowance, and its name on all that it logs and
+    reports."""
     root = root_of(services.config_dir, entry.label, name)
     return replace(
         services,
@@ -70,7 +71,7 @@ def services_for(services: Services, entry: Entry, name: str) -> Services:
 
 @dataclass(frozen=True, slots=True)
 class _NamedLog:
-    """Writes the account into every record."""
+    """Writes the account's name into every record."""
 
     log: Log
     name: str
@@ -84,7 +85,7 @@ class _NamedLog:
 
 @dataclass(frozen=True, slots=True)
 class _NamedAllowance:
-    """Tells of an account under its own key."""
+    """Reports allowances under the account's own key."""
 
     allowances: HearsAllowance
     name: str
@@ -94,7 +95,7 @@ class _NamedAllowance:
 
 
 def _named(happened: Happened, name: str) -> Happened:
-    def told(event: ServiceEvent) -> None:
+    def named(event: ServiceEvent) -> None:
         happened(replace(event, provider=account_key(event.provider, name)))
 
-    return told
+    return named

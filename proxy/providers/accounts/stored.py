@@ -29,19 +29,19 @@ class StoredAccount:
         raise NotImplementedError
 
     def _unfit(self, _credential: Credential) -> str:
-        """As in `Renewal`."""
+        """Why the provider cannot use this credential, "" when it can; as in `Renewal`."""
         return ""
 
     async def _save(self, credential: Credential, *lines: str, say: Say) -> Credential:
-        """Stores a new sign-in and says so, then these lines. Raises ProxyError."""
+        """Stores a new sign-in, and prints that and these lines. Raises ProxyError."""
         await self._file.put(credential)
         for line in (f"Auth saved in {self._file.path}", *lines):
             say(line)
         return credential
 
     def status(self, *, say: Say) -> bool:
-        """Prints what is stored, without a question to the issuer; False when nothing is that can be used (then the
-        exit code is 1)."""
+        """Prints the stored credential without asking the issuer; False, for exit code 1, when no usable one is
+        stored."""
         file = self._file
         credential = file.load()
         if credential is None:
@@ -65,14 +65,14 @@ class StoredAccount:
 
 
 def expiry(credential: Credential, left_s: int) -> str:
-    """The end of the access token: `Expires: 2027-01-15T08:00:00.007Z (in 90s)`, or that it is not known."""
+    """`Expires: 2027-01-15T08:00:00.007Z (in 90s)`, or that the end of the access token is unknown."""
     if credential.expires_ms == NO_END_MS:
         return "Expires: unknown"
     return f"Expires: {moment(credential.expires_ms)} (in {left_s}s)"
 
 
 def moment(epoch_ms: int) -> str:
-    """UTC, ISO 8601 with milliseconds; the bare number where the calendar ends.
+    """UTC, ISO 8601 with milliseconds; the bare number beyond the calendar's end.
 
     >>> moment(1_800_000_000_007)
     '2027-01-15T08:00:00.007Z'

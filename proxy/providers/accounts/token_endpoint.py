@@ -17,7 +17,7 @@ Parse = Callable[[Mapping[str, Any], Credential | None, int], Credential]
 
 @dataclass(frozen=True, slots=True)
 class TokenEndpoint:
-    """`label` names the provider in errors.
+    """The endpoint of one issuer. `label` names the provider in errors.
 
     send   posts a form, to which it adds client id and headers
     parse  a token response as a credential

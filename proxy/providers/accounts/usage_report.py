@@ -1,5 +1,4 @@
-"""The question what is left of an account's allowance, and its answer: as the service gave it, and in the form that all
-of them have."""
+"""Asks what is left of an account's allowance. The report has the service's own answer and the common form."""
 
 from __future__ import annotations
 
@@ -17,28 +16,28 @@ from proxy.core.sse import dump_printable
 from proxy.core.upstream_failures import kind_of_status
 from proxy.errors import SignInError, UpstreamError
 
-#: Top-level members whose names begin so identify the user.
+#: Top-level members whose names begin like this identify the user.
 _IDENTITIES = ("user", "account", "workspace", "email")
 
-#: What an answer leaves to say when no line could be made of it.
+#: Shown when no line could be made of an answer.
 NOT_UNDERSTOOD = "nothing that this version understands; --json prints the answer"
 
-#: Clocks that differ by less differ by the way of the answer.
+#: A smaller difference of two clocks is due to the answer's way.
 SAME_CLOCK_S = 60.0
 
 Usage = dict[str, Any]
-#: Makes an allowance of an answer: `(answer, epoch seconds now)`.
+#: Reads an allowance from an answer: `(answer, epoch seconds now)`.
 Read = Callable[[Mapping[str, Any], float], Allowance]
 
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """What a service answered.
+    """The answer of a service.
 
     service  what the user calls it
     answer   its JSON, without what identifies the user
     known    what this version understands of it
-    account  what distinguishes the accounts of the provider, None where nothing does
+    account  distinguishes the accounts of the provider, None when nothing does
     """
 
     service: str
@@ -52,7 +51,7 @@ class UsageReport:
         return f"{self.service} usage ({self.known.plan} plan):" if self.known.plan else f"{self.service} usage:"
 
     def lines(self) -> list[str]:
-        """In words, one line a window."""
+        """The report in words, one line a window."""
         return [self.title, *(f"  {line}" for line in plain_lines(self.known) or [NOT_UNDERSTOOD])]
 
     def json_text(self) -> str:
@@ -62,7 +61,7 @@ class UsageReport:
 
 @asynccontextmanager
 async def closing_after(credentials: CredentialSource) -> AsyncIterator[CredentialSource]:
-    """Credentials for one question."""
+    """Credentials that are closed after one question."""
     try:
         yield credentials
     finally:
@@ -79,10 +78,9 @@ async def ask_usage(
     *,
     moments: bool = True,
 ) -> UsageReport:
-    """Asks with these credentials. A token that is refused is renewed once. Raises ProxyError with a message for the
-    terminal.
+    """Asks with these credentials, and renews a refused token once. Raises ProxyError with a message for the terminal.
 
-    moments  whether the ends of windows are moments of the service's clock, and not times to wait
+    moments  whether windows end at moments of the service's clock, and not after a wait
     """
     credential = await credentials.get()
     answer = await ask(credential)
@@ -90,7 +88,7 @@ async def ask_usage(
         credential = await credentials.renew(credential.access)
         answer = await ask(credential)
     if not answer.ok:
-        message = f"{service} did not tell the usage: {answer.reason(credential.access)}."
+        message = f"{service} did not report the usage: {answer.reason(credential.access)}."
         kind = kind_of_status(answer.status)
         if kind == "sign_in":
             raise SignInError(f"{message} To sign in again, {sign_in_hint(label)}.", provider=label)
@@ -105,11 +103,11 @@ async def ask_usage(
 
 
 def with_ends_of_ours(known: Allowance, answer: TokenResponse, now: float) -> Allowance:
-    """An allowance whose moments are those of the service's clock, by ours."""
+    """The allowance with its moments converted from the service's clock to ours."""
     ahead = 0.0 if answer.date is None else now - answer.date
     return moved(known, ahead) if abs(ahead) >= SAME_CLOCK_S else known
 
 
 def invalid_usage(label: str, service: str) -> UpstreamError:
-    """For an answer of another form."""
+    """The error for an answer of an unknown form."""
     return UpstreamError(f"{service} usage response was invalid.", kind="bad_answer", provider=label)

@@ -1,4 +1,4 @@
-"""P1 as an upstream: one request with its sign-in, its transport, and what its failures mean."""
+"""P1 as an upstream: one request with its sign-in, its transport, and the meaning of its failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SOCKET_TOO_OLD = "websocket_connection_limit_reached"
 
 @dataclass(frozen=True, slots=True)
 class CodexResources:
-    """What all turns share."""
+    """Resources that all turns share."""
 
     signer: Signer
     http: Transport
@@ -42,10 +42,10 @@ class CodexResources:
 
 
 class CodexEventNotes:
-    """What the events of an attempt tell on the side. An object of its own, so that no wire refers back to its adapter.
+    """Side notes from the events of an attempt. A separate object, so that no wire refers back to its adapter.
 
     responded  whether the answer has begun
-    spent      seconds until spent limits are back, in case the stream ends without a word; None where none was spent
+    spent      seconds until spent limits are back, in case the stream ends without a word; None when none was spent
     """
 
     def __init__(self, rate_limits: RateLimits, credential: RequestCredential) -> None:
@@ -54,7 +54,7 @@ class CodexEventNotes:
         self.begin()
 
     def begin(self) -> None:
-        """Another attempt."""
+        """Resets the notes for another attempt."""
         self.responded = False
         self.spent: float | None = None
 
@@ -97,7 +97,7 @@ class CodexAdapter:
         )
 
     def continue_with(self, continuation: TurnContinuation) -> None:
-        """Decides from what the request goes on."""
+        """Decides which earlier response the request continues."""
         self._continuation = continuation
         resources = self._resources
         self._transport = TransportSelection(self._codex.transport, resources.sockets, resources.http, continuation)
@@ -132,7 +132,7 @@ class CodexAdapter:
         return await asyncio.to_thread(write) if self.body.large else write()
 
     def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
-        """A stream that was cut after an event about a spent limit, and nothing else, was refused."""
+        """Treats a stream that was cut after an event about a spent limit, and nothing else, as refused."""
         spent = self._notes.spent
         if error.kind != "transport" or spent is None or self._notes.responded or self.wire.spoke:
             return error
@@ -140,8 +140,8 @@ class CodexAdapter:
         return UpstreamError(message, kind="usage_limit", retry_after=spent, provider=LABEL)
 
     async def recover(self, error: UpstreamError) -> bool:
-        """A new token after a 401, the whole conversation where the earlier response is forgotten, a new socket for one
-        that is too old."""
+        """Renews the token after a 401, sends the whole conversation when the earlier response is forgotten, and
+        replaces a socket that is too old."""
         if await self._signed.renew(error):
             return True
         if self._continuation.plan.continues and is_forgotten(error):

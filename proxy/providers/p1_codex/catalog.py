@@ -1,4 +1,4 @@
-"""P1's models as data: what each is called, on which lane it runs, and who stands behind the aliases."""
+"""P1's models as data: their names, their lanes, and the models behind the aliases."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ IMAGE_MODEL = "gpt-image-2"
 
 @dataclass(frozen=True, slots=True)
 class CodexModel:
-    """A row.
+    """A model.
 
     lite     runs on the lite lane
     full     exists on the full lane
-    search   who stands in for what needs the full lane, a hosted web search above all
-    context  window in tokens, None where nobody says
+    search   the model that replaces it for what needs the full lane, a hosted web search above all
+    context  window in tokens, None when unknown
     listed   whether it is shown; the vendor's own client hides some that it uses itself
     """
 
@@ -35,7 +35,7 @@ class CodexModel:
 
 _WINDOW = 272_000
 
-#: In each version the one comes first whose ways a new model most likely has.
+#: In each version the first model is the one that a new model most likely resembles.
 MODELS: dict[str, CodexModel] = {
     model.id: model
     for model in (
@@ -55,7 +55,7 @@ MODELS: dict[str, CodexModel] = {
         CodexModel("gpt-6.1-terra", lite=True, context=500_000),
         CodexModel("gpt-daybreak-blue-latest", lite=True, context=_WINDOW, listed=False),
         CodexModel("gpt-daybreak-red-latest", lite=True, context=372_000, listed=False),
-        # It judges what Codex CLI is about to do, and gets nothing to do itself.
+        # Judges what Codex CLI is about to do, and is given nothing to do itself.
         CodexModel("codex-auto-review", lite=True, full=False, search="gpt-5.6-sol", context=_WINDOW, listed=False),
     )
 }
@@ -74,10 +74,10 @@ ALIAS_TARGETS: dict[str, str] = {
 }
 
 
-#: how a tier is asked for -> how it is sent
+#: tier in a request -> tier that is sent
 TIERS = {"fast": "priority", "priority": "priority", "flex": "flex"}
 
-#: New models of the service, and those that are not listed.
+#: New models of the service, and unlisted ones.
 FAMILIES = re.compile(r"(?:gpt-[0-9]|gpt-daybreak-|codex-[a-z0-9])[\w.:@-]{0,80}", re.ASCII)
 
 CATALOG = Catalog(
@@ -96,25 +96,26 @@ CATALOG = Catalog(
 
 @lru_cache(maxsize=8)
 def catalog_of(added: Added) -> Catalog:
-    """The catalogue with these ids in its list."""
+    """The catalogue with these ids added."""
     return CATALOG.extended((name + fast, base) for name, base in added for fast in ("", FAST))
 
 
 def without_fast(model: str, added: Added = ()) -> tuple[str, bool]:
-    """A model's name without the suffix of the fast tier, and whether it had one; an id of the settings may end so."""
+    """A model's name without the suffix of the fast tier, and whether it had one. An id in the settings may end like
+    it."""
     base = model.removesuffix(FAST)
     return (model, False) if base == model or model in dict(added) else (base, True)
 
 
 def like(name: str) -> str:
-    """The listed model that a new one is most like; of the line that is not listed, one of its own."""
+    """The listed model that a new one resembles most. An unlisted line has its own."""
     return nearest(name, _DAYBREAK if name.startswith(_DAYBREAK_NAME) else _LISTED)
 
 
 @lru_cache(maxsize=256)
 def model_for(name: str, added: Added = ()) -> CodexModel:
-    """The row of an upstream model. A new one has the ways of the one that the settings name for it, or of the one that
-    it is most like."""
+    """The row of an upstream model. A new one gets the row that the settings name for it, or that of the model it
+    resembles most."""
     base = dict(added).get(name)
     if base is None and name in MODELS:
         return MODELS[name]

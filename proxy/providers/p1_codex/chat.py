@@ -1,5 +1,5 @@
-"""P1's own form of a chat request, for strict mode: conversations of text alone, with a fixed list of fields. Lenient
-mode reads chat bodies as for any provider, by the rules here. Pure."""
+"""P1's own chat request parser, for strict mode: text-only conversations with a fixed list of fields. Lenient mode
+reads chat bodies as for any provider, by the rules here. Pure."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from proxy.core.messages import MAX_MESSAGES
 
 Members = Mapping[str, Any]
 
-#: What a chat request is asked for when nobody says how hard to think.
+#: The reasoning effort of a chat request that names none.
 DEFAULT_EFFORT = "medium"
 EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
 MAX_USER_BYTES = 64
 
-#: The backend searches where it is told to, and knows no place.
+#: The backend's search accepts no location.
 _SEARCH = HostedTool(
     WEB_SEARCH.tool,
     {name: member for name, member in WEB_SEARCH.options.items() if member != "user_location"},
     refused=frozenset({"user_location"}),
 )
-#: Of efforts, `none` is asked for by sending none.
+#: The effort `none` is requested by sending none.
 RULES = IngressRules(
     efforts=EFFORTS,
     effort=DEFAULT_EFFORT,
@@ -52,18 +52,18 @@ _FIELDS = frozenset(
     }
 )
 _MESSAGE_FIELDS = frozenset({"role", "content", "name"})
-#: An earlier answer comes back with all that it had; only its text is read.
+#: An earlier answer comes back with all its fields; only its text is read.
 _ANSWER_FIELDS = _MESSAGE_FIELDS | ANSWER_KEYS
-#: role -> the hub's; instructions stay where they stand in the conversation
+#: role -> the hub's; instructions keep their place in the conversation
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-#: field -> its highest value. They are checked and not sent: the backend refuses them.
+#: field -> its highest value. Checked but not sent: the backend refuses them.
 _SAMPLING = {"temperature": 2.0, "top_p": 1.0}
 
 
 def chat_request(body: Members, *, lite: bool) -> Ingress:
     """A chat body as a hub request. Raises InvalidRequest.
 
-    lite  the model runs on the lite lane, which knows no sampling
+    lite  the model runs on the lite lane, which has no sampling
     """
     _known_only(body, _FIELDS, "")
     messages = _messages(body.get("messages"))
@@ -112,7 +112,7 @@ def _messages(value: Any) -> list[dict[str, Any]]:
 
 
 def _message(message: Members, path: str) -> dict[str, Any] | None:
-    """The hub's message; None for an earlier answer with nothing in it."""
+    """The hub's message; None for an empty earlier answer."""
     role = message.get("role")
     _known_only(message, _ANSWER_FIELDS if role == "assistant" else _MESSAGE_FIELDS, f"{path}.")
     if not isinstance(role, str):

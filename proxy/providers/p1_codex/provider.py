@@ -125,7 +125,8 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         return await self._services.tokenizer.run(work)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
-        """No generator of its own: each layer between an upstream and the writer costs every event."""
+        """The answer's batches. Not an async generator itself: each layer between an upstream and the writer costs
+        every event."""
         config = self._services.config()
         tool = forced_search(call.request)
         if tool is not None:
@@ -148,7 +149,7 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         return p1_request.prepare(call, config, offsets, self._services.signs_as(LABEL))
 
     async def _search(self, call: Call, tool: Mapping[str, Any], config: Config) -> AsyncGenerator[list[Event], None]:
-        """The reply of a standalone search: its beginning, so that a slow search is no silence, and then all of it."""
+        """The reply of a standalone search: its beginning, so that a slow search is not silent, and then the rest."""
         tokenizer, new_id = self._services.tokenizer, self._services.new_id
         owner = p1_request.search_owner(call.owner, call.session, new_id())
 
@@ -181,7 +182,7 @@ class CodexProvider(SignedInProvider[CodexSettings]):
             raise PROFILE.error(str(error), kind="bad_answer") from None
 
     async def _ask(self, call: Call, config: Config, body: bytes, owner: str) -> dict[str, Any]:
-        """The answer of the search service: one refresh after a 401, the usual retries for what passes."""
+        """Asks the search service: one refresh after a 401, the usual retries for failures that pass."""
         headers = p1_request.search_headers(config, owner)
         codex = config.section(CodexSettings)
         url = p1_request.search_url(codex.base_url)
@@ -206,8 +207,8 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         return await usage_windows.ask(self._credentials, services.config(), services.http, services.clock)
 
     def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
-        """A conversation that went on with another model service is not continued here."""
-        if len(request["messages"]) > 1:  # a small request on the side says nothing about it
+        """Forgets a conversation that went on with another provider."""
+        if len(request["messages"]) > 1:  # a small request on the side says nothing about the conversation
             self._compaction.discard(owner, request_id, "served_elsewhere")
 
     async def close(self) -> None:

@@ -21,23 +21,23 @@ from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.version import __version__
 
 PRODUCT = "model-proxy"
-#: The lite lane checks who is asking: under another name, or in a version that is too old, models do not exist.
+#: The lite lane checks the client's name: with another one, or with a version that is too old, it knows no models.
 CODEX_NAME = "codex_cli_rs"
 CODEX_VERSION = "0.169.0"
 CODEX_AGENT = f"{CODEX_NAME}/{CODEX_VERSION} ({PRODUCT}; {__version__})"
-#: Whose rate limits a request counts against.
+#: Names the account whose rate limits apply.
 ACCOUNT_HEADER = "chatgpt-account-id"
 
 
 def resolve(model: str, request: Mapping[str, Any], config: Config, *, auto_review: bool) -> Target:
-    """The upstream model, tier and effort behind a requested name."""
+    """The upstream model, tier and effort of a requested name."""
     codex = config.section(CodexSettings)
     final, fast = final_model(model, codex, forced=not auto_review)
     return Target(final, _tier(request, codex.service_tier, fast=fast), effort_of(request, config))
 
 
 def final_model(model: str, codex: CodexSettings, *, forced: bool = True) -> tuple[str, bool]:
-    """The upstream model behind a requested name, and whether the fast tier was asked for.
+    """The upstream model of a requested name, and whether the fast tier was asked for.
 
     forced  whether a model of the settings replaces the requested one
     """
@@ -53,7 +53,7 @@ def _upstream_model(model: str, codex: CodexSettings) -> tuple[str, bool]:
 
 
 def native_target(model: str, body: Mapping[str, Any], config: Config) -> Target:
-    """The same for a native Responses body: no setting replaces what it says. Raises RequestError, also for a wish that
+    """The target of a native Responses body; no setting replaces its values. Raises RequestError, also for a value that
     is known to be refused."""
     if body.get("store") is True:
         raise RequestError("`store` must be false: this backend keeps nothing", provider=LABEL, param="store")
@@ -72,7 +72,7 @@ def _tier(request: Mapping[str, Any], forced: str | None, *, fast: bool) -> str 
 
 
 def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
-    """The effort to ask for: the request's own, replaced by the forced one, capped for a compaction."""
+    """The effort to ask for: the request's own, or the forced one; capped for a compaction."""
     effort = config.section(CodexSettings).effort or effort_asked(request, budget=True)
     cap = config.compact_effort
     return capped_effort(effort, cap) if cap != "off" and is_compaction(request) else effort
@@ -80,8 +80,8 @@ def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A translated request: the body, whether it goes out on the lite lane, and by which rules it was made. `plain` is
-    the body to go back to when this one, with a compacted history, is refused."""
+    """A translated request: the body, whether it uses the lite lane, and the rules that made it. `plain` is the body to
+    send when this one, with a compacted history, is refused."""
 
     body: dict[str, Any]
     lite: bool
@@ -90,11 +90,11 @@ class Prepared:
 
     @property
     def signs(self) -> bool:
-        """Whether encrypted reasoning is handed out: to who asked for thinking, for anybody else it is no content."""
+        """Whether encrypted reasoning is returned: only to a client that asked for thinking."""
         return self.options.reasoning and self.options.effort not in (None, "none")
 
 
-#: What the vendor's own client sends with every request, whatever it asks for; the second unless a setting forbids it.
+#: Sent by the vendor's own client with every request; the second unless a setting forbids it.
 _CHOICE: dict[str, Any] = {"tool_choice": "auto"}
 _ENCRYPTED: dict[str, Any] = {"include": ["reasoning.encrypted_content"]}
 
@@ -136,7 +136,7 @@ def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str
 
 
 def account_headers(config: Config, *, lite: bool = False) -> dict[str, str]:
-    """Who is asking: all that a question about the account needs beside the credential."""
+    """Headers that identify the client: all that a question about the account needs besides the credential."""
     codex = config.section(CodexSettings)
     agent = _user_agent(config, codex)
     if agent is None:
@@ -147,34 +147,34 @@ def account_headers(config: Config, *, lite: bool = False) -> dict[str, str]:
 
 
 def _user_agent(config: Config, codex: CodexSettings) -> str | None:
-    """The configured one; an empty one is not sent."""
+    """The configured user agent; an empty one is not sent."""
     return config.user_agent if codex.user_agent is None else codex.user_agent
 
 
 LITE_HEADER = "x-openai-internal-codex-responses-lite"
-#: What only a POST has. Of a frame its own `client_metadata` tell the lane.
+#: Headers of a POST only. A frame names the lane in its `client_metadata`.
 _POST_ONLY = frozenset({"content-type", "accept", "accept-encoding", LITE_HEADER})
 SOCKETS_BETA = "responses_websockets=2026-02-06"
 
 
 def upgrade_headers(post: dict[str, str]) -> dict[str, str]:
-    """Headers of the upgrade to a WebSocket, out of those of a POST."""
+    """Headers of the upgrade to a WebSocket, made from those of a POST."""
     kept = {name: value for name, value in post.items() if name not in _POST_ONLY}
     return {**kept, "openai-beta": SOCKETS_BETA}
 
 
 def replayed(content: list[dict[str, Any]], options: ResponsesOptions) -> list[dict[str, Any]]:
-    """The input items that an answer becomes when the client sends it back with its next turn. Raises InvalidRequest.
+    """The input items for an answer that the client sends back with its next turn. Raises InvalidRequest.
 
     content  blocks of the answer
     """
     items = messages_to_responses({"messages": [{"role": "assistant", "content": content}]}, options)["input"]
-    # the results of its calls come with that turn, as does the user's word; here they stand for missing ones
+    # tool results and the user's message come with that turn; here the translation put placeholders for them
     return [item for item in items if item["type"] != "function_call_output" and item.get("role") != "user"]
 
 
 def with_credential(headers: dict[str, str], credential: Credential) -> dict[str, str]:
-    """The headers of a request with its credential added."""
+    """The headers of a request with its credential."""
     result = {**headers, "authorization": f"Bearer {credential.access.reveal()}"}
     if credential.account_id:
         result[ACCOUNT_HEADER] = credential.account_id
@@ -182,7 +182,7 @@ def with_credential(headers: dict[str, str], credential: Credential) -> dict[str
 
 
 def _session_headers(session: str | None) -> dict[str, str]:
-    """`session-id` with a hyphen: prompt-cache affinity hangs on it, and some intermediaries drop the underscore
+    """`session-id` with a hyphen: prompt-cache affinity depends on it, and some intermediaries drop the underscore
     form."""
     if session is None or not fits_header(session):
         return {}
@@ -191,7 +191,7 @@ def _session_headers(session: str | None) -> dict[str, str]:
 
 
 def search_headers(config: Config, owner_id: str) -> dict[str, str]:
-    """Headers of a standalone search: always in the vendor client's name unless one is configured."""
+    """Headers of a standalone search: in the vendor client's name unless one is configured."""
     codex = config.section(CodexSettings)
     result = headers(config, lite=False, session=owner_id)
     result |= {"accept": "application/json", "originator": codex.originator or CODEX_NAME}
@@ -206,7 +206,7 @@ def search_url(base_url: str) -> str:
 
 
 def search_owner(owner: Owner | None, session: str | None, fallback: str) -> str:
-    """The id of a standalone search: the session, a digest for its agents (so that siblings do not collide and no id is
+    """The id of a standalone search: the session, a digest for its agents (siblings must not collide, and no id is
     disclosed), or a random one."""
     if owner is not None and owner.agent is not None:
         digest = hashlib.sha256(b"model-proxy search owner")

@@ -12,13 +12,13 @@ from proxy.settings import Rows, header, integer, models_row, row, switch, url, 
 
 
 def model_name(value: Any) -> str:
-    """model of p1, also one that is not listed."""
+    """model of p1, listed or not."""
     return normalise_model(header(value))
 
 
 @dataclass(frozen=True)
 class CodexSettings(Rows):
-    """Read from the settings as they are now: `config.section(CodexSettings)`."""
+    """The current settings of P1: `config.section(CodexSettings)`."""
 
     base_url: str = row(
         "p1.baseUrl",

@@ -1,4 +1,4 @@
-"""Requests to P1's services: signed for their account, and sent to where its workspace is served."""
+"""Requests to P1's services: signed for their account, and sent to the account's workspace."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Signer:
     rate_limits: RateLimits
 
     def request(self, request_id: str, timings: Timings | None = None) -> SignedRequest:
-        """One request. What is asked on the side brings no `timings`."""
+        """Starts one request. Requests on the side have no `timings`."""
         return SignedRequest(self, request_id, timings)
 
 
 class SignedRequest:
-    """One request of the account: its credential, which is renewed once when it is refused, and its workspace."""
+    """One request of the account, with its workspace and its credential, which is renewed once when refused."""
 
     def __init__(self, signer: Signer, request_id: str, timings: Timings | None) -> None:
         timings = timings or Timings()
@@ -46,17 +46,17 @@ class SignedRequest:
         self._workspace = Workspace()
 
     async def sign_in(self) -> None:
-        """Raises ProxyError."""
+        """Loads the credential. Raises ProxyError."""
         await self.credential.get()
         await self.locate()
 
     async def locate(self) -> None:
-        """Finds out where the workspace of the account is served. Raises UpstreamError."""
+        """Looks up the account's workspace. Raises UpstreamError."""
         self._workspace = await self._signer.workspaces.of(self.credential.current)
 
     async def renew(self, error: UpstreamError) -> bool:
-        """A new token in place of one that was refused; True when there is one to try. The account stays the same, and
-        with it the workspace. Raises ProxyError."""
+        """Renews a refused token; True when there is a new one to try. The account, and so the workspace, stays the
+        same. Raises ProxyError."""
         return error.status == 401 and await self.credential.renew()
 
     def attempts(self) -> Attempts:
@@ -71,7 +71,7 @@ class SignedRequest:
         return self._workspace.headers(with_credential(others, self.credential.current))
 
     def url(self, configured: str) -> str:
-        """Where a service is asked for this account."""
+        """The address of a service for this account."""
         return self._workspace.url(configured)
 
     def post(

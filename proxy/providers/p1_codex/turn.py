@@ -1,4 +1,5 @@
-"""One answer of P1 as a turn of its conversation: it may continue an earlier response, and the next turn this one."""
+"""One answer of P1 as a turn of its conversation: it may continue an earlier response, and the next turn may continue
+it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from proxy.providers.p1_codex.socket.selection import HTTP
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
 from proxy.providers.upstream.attempts import AttemptRunner
 
-#: Ends after which the client repeats the answer as it was.
+#: Stop reasons after which the client repeats the answer unchanged.
 _REPEATED = frozenset({"end_turn", "tool_use"})
 
 
@@ -40,11 +41,12 @@ class CodexTurn:
         return self._adapter.wire.fell_back
 
     async def opening(self) -> list[Event]:
-        """`message_start` alone, for work that comes before the answer; `run` then goes on from there."""
+        """`message_start` alone, for work before the answer; `run` then continues from there."""
         return await self._runner.opening()
 
     def run(self) -> AsyncGenerator[list[Event], None]:
-        """The answer in batches. Raises ProxyError. Before the last batch is out, the next turn can continue it."""
+        """Yields the answer in batches. Raises ProxyError. Before the last batch is out, the next turn can continue
+        it."""
         if self._may_continue and self._call.owner is not None:
             return self._run_in_conversation(self._call.owner)
         self._adapter.continue_with(TurnContinuation(self._sockets, enabled=self._may_continue))
@@ -67,7 +69,7 @@ class CodexTurn:
             await continuation.end()
 
     def _follow(self, continuation: TurnContinuation, fold: Fold, batch: list[Event]) -> bool:
-        """Collects the answer, and records it when it is whole; False when it is not worth following any more."""
+        """Collects the answer, and records it when it is whole; False when following it has become useless."""
         try:
             fold.add(batch)
             if fold.complete and fold.message["stop_reason"] in _REPEATED:

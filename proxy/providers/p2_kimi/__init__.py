@@ -1,1 +1,1 @@
-"""P2: the Kimi Code subscription, spoken to as its own command-line client does."""
+"""P2: the Kimi Code subscription, called as its own command-line client calls it."""

@@ -1,4 +1,4 @@
-"""P2's models as data: what each name is called upstream, how long it may answer, and what its efforts come to."""
+"""P2's models as data: their upstream names, longest answers, and efforts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proxy.core.routing import Added, Catalog, Limits, nearest
 
 LABEL = "p2"
 
-#: asked for -> sent; None is "nobody asked", or in a word that nobody knows.
+#: requested effort -> effort sent; None is no request, or an unknown word.
 _CODING_EFFORTS: Mapping[str | None, str] = MappingProxyType(
     {None: "medium", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
 )
@@ -23,15 +23,15 @@ _K3_EFFORTS: Mapping[str | None, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class KimiModel:
-    """A row.
+    """A model.
 
     id              upstream
     bears_required  whether a call may be forced while it thinks, though not of which tool
     always_thinks   whether thinking cannot be switched off
     context         window in tokens
-    default_output  how long an answer may be when the client does not say
-    output_cap      the most that is asked for; None: the upstream cuts it to what is left of the window
-    efforts         asked for -> sent
+    default_output  longest answer when the client does not say
+    output_cap      largest limit that is sent; None: the upstream cuts it to what is left of the window
+    efforts         requested -> sent
     """
 
     id: str
@@ -43,16 +43,16 @@ class KimiModel:
     efforts: Mapping[str | None, str]
 
     def max_tokens(self, requested: int | None) -> int:
-        """How long the answer may be."""
+        """The longest answer to allow."""
         wanted = requested if requested and requested > 0 else self.default_output
         return wanted if self.output_cap is None else min(wanted, self.output_cap)
 
     def effort(self, asked: str | None) -> str:
-        """The effort to send for the one that a client asks for; None when it asks for none."""
+        """The effort to send for a requested one; None when none is requested."""
         return self.efforts[asked]
 
     def thinking(self, effort: str | None) -> dict[str, Any]:
-        """The member `thinking` with its effort; None switches it off, as far as that goes. The reasoning of earlier
+        """The member `thinking` with its effort; None switches it off where that is possible. The reasoning of earlier
         turns is kept."""
         if effort is None and not self.always_thinks:
             return {"type": "disabled"}
@@ -84,12 +84,12 @@ CATALOG = Catalog(
 
 @lru_cache(maxsize=8)
 def catalog_of(added: Added) -> Catalog:
-    """The catalogue with these ids in its list."""
+    """The catalogue with these ids added."""
     return CATALOG.extended(added)
 
 
 def model_for(name: str, added: Added = ()) -> KimiModel:
-    """The model behind a normalised name; one that the settings add has the ways of its base, or of the nearest.
+    """The model of a normalised name; one that the settings add resembles its base, or the nearest model.
 
     >>> model_for("opus").id, model_for("kimi-k3").id, model_for("kimi-k4", (("kimi-k4", ""),)).always_thinks
     ('kimi-for-coding', 'k3', True)

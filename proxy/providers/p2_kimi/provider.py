@@ -1,5 +1,5 @@
-"""P2 as the server sees it, and as an upstream; its decisions about a request: effort, body, what is sent when the body
-is refused."""
+"""P2 as the server sees it, and as an upstream; its decisions about a request: effort, body, and the body to send after
+a refusal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DIALECT = ChatDialect(
 
 
 def target_of(model: str, request: Mapping[str, Any], added: Added = ()) -> Target:
-    """What a requested name comes to. The safety classifier is not to think: it is small, and waited for."""
+    """Resolves a requested name. The safety classifier must not think: it is small, and the client waits for it."""
     row = model_for(model, added)
     return Target(row.id, effort=None if is_auto_review(request) else row.effort(effort_asked(request)))
 
@@ -58,7 +58,7 @@ def chat_body(call: Call, row: KimiModel) -> dict[str, Any]:
     extra: dict[str, Any] = {"thinking": row.thinking(call.target.effort)}
     if call.cache_key:
         extra["prompt_cache_key"] = call.cache_key
-    # the few tokens that the classifier asks for would go into reasoning where that cannot be switched off
+    # the few tokens that the classifier requests would be used up by reasoning, which cannot always be switched off
     limit = row.max_tokens(None if is_auto_review(call.request) else call.request.get("max_tokens"))
     return messages_to_chat(call.request, ChatOptions(row.id, DIALECT, limit, extra), call.simplified)
 
@@ -73,7 +73,7 @@ def _other_choice(row: KimiModel, body: Mapping[str, Any]) -> dict[str, Any] | N
 
 
 def fallbacks(row: KimiModel) -> tuple[BodyFallback, ...]:
-    """What some models refuse, and the body that is sent then."""
+    """Refusals of some models, and the body to send then."""
     return (BodyFallback(_refuses_the_choice, partial(_other_choice, row)),)
 
 
@@ -86,7 +86,7 @@ upstream_error = partial(failures.upstream_error, LABEL)
 client_error = partial(failures.client_error, sign_in_hint=f"sign in again: `{PROGRAM} auth login {LABEL}`")
 PROFILE = chat_profile(LABEL, SERVICE, upstream_error)
 
-#: A rate limit without a time; the vendor's own client waits as long.
+#: Wait after a rate limit without a time, as in the vendor's own client.
 RATE_LIMIT_WAIT_S = 5.0
 
 
@@ -139,7 +139,7 @@ class KimiAdapter:
             **self._device,
             "Authorization": f"Bearer {self._credential.current.access.reveal()}",
             "Content-Type": "application/json",
-            "Accept": "application/json",  # as the vendor's own client, which gets a stream all the same
+            "Accept": "application/json",  # as the vendor's own client, which gets a stream anyway
             "Accept-Encoding": "identity",
         }
 
@@ -147,11 +147,11 @@ class KimiAdapter:
         return error
 
     async def recover(self, error: UpstreamError) -> bool:
-        """A new token after a 401."""
+        """Renews the token after a 401."""
         return error.status == 401 and await self._credential.renew()
 
     def client_error(self, error: UpstreamError) -> UpstreamError:
-        if error.status == 404:  # of which clients hide the text, and ask again
+        if error.status == 404:  # clients hide its text, and ask again
             error = error.replaced(kind="invalid_request", status=400)
         if error.kind == "rate_limit" and error.retry_after is None:
             error = error.replaced(retry_after=RATE_LIMIT_WAIT_S)

@@ -11,7 +11,7 @@ from proxy.settings import Rows, header, models_row, row, url
 
 @dataclass(frozen=True)
 class KimiSettings(Rows):
-    """Read from the settings as they are now: `config.section(KimiSettings)`."""
+    """The current settings of P2: `config.section(KimiSettings)`."""
 
     base_url: str = row("p2.baseUrl", "PROXY_P2_BASE_URL", "https://api.kimi.com/coding/v1", url, "The API of p2.")
     oauth_host: str = row("p2.oauthHost", "PROXY_P2_OAUTH_HOST", "https://auth.kimi.com", url, "Where p2 signs in.")

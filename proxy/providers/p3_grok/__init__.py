@@ -1,1 +1,1 @@
-"""P3: the Grok subscription, spoken to as the vendor's own command-line client does."""
+"""P3: the Grok subscription, called as the vendor's own command-line client calls it."""

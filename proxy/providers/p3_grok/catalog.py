@@ -1,4 +1,4 @@
-"""P3's models as data: what each is called, how much fits into it, and how hard it can think."""
+"""P3's models as data: their names, context windows and efforts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ LABEL = "p3"
 
 @dataclass(frozen=True, slots=True)
 class GrokModel:
-    """A row.
+    """A model.
 
     id       here and upstream
     context  window in tokens
-    hardest  the effort that stands for the words beyond `high`
+    hardest  the effort for requests beyond `high`
     """
 
     id: str
@@ -25,7 +25,7 @@ class GrokModel:
     hardest: str = "high"
 
     def effort(self, asked: str | None) -> str | None:
-        """The effort to send for the one that a client asks for; None when it asks for none."""
+        """The effort to send for the requested one; None when none is requested."""
         return self.hardest if asked in ("xhigh", "max") else asked
 
 
@@ -51,13 +51,13 @@ CATALOG = Catalog(
 
 @lru_cache(maxsize=8)
 def catalog_of(added: Added) -> Catalog:
-    """The catalogue with these ids in its list."""
+    """The catalogue with these ids added."""
     return CATALOG.extended(added)
 
 
 def model_for(name: str, added: Added = ()) -> GrokModel:
-    """The model behind a normalised name. One that the settings add has the ways of its base, or of the nearest; one
-    that is in no list those of the newest."""
+    """The model of a normalised name. One that the settings add resembles its base, or the nearest model; an unlisted
+    one resembles the newest."""
     own = dict(added)
     if name in own:
         return replace(MODELS[own[name] or nearest(name, MODELS)], id=name)

@@ -1,5 +1,5 @@
-"""What P3 is shown of pictures. One that the service does not like fails the whole turn, and with it every later one of
-the conversation; so only those are sent of which the header says that they pass. Pure."""
+"""Which pictures P3 is sent. One that the service does not accept fails the whole turn, and with it every later one of
+the conversation. So a picture is sent only if its header shows that it passes. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from proxy.core.invalid import InvalidRequest, cut
 
 MIN_SIDE = 8
 MIN_AREA = 512
-#: Of the picture when it is unpacked, in bytes.
+#: Bytes of an unpacked picture.
 MAX_UNPACKED = 5 * 1024 * 1024
-#: So many of a request are sent, the newest.
+#: Pictures sent in a request, the newest ones.
 MAX_PICTURES = 4
 
-#: Base64 of so many characters has the header of nearly every picture.
+#: Characters of base64 that contain the header of nearly every picture.
 _HEAD = 4 * 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the first bytes of a picture say; `pixel` is bytes a pixel once it is unpacked."""
+    """The header of a picture; `pixel` is bytes a pixel once it is unpacked."""
 
     media_type: str
     width: int
@@ -56,7 +56,7 @@ def gif_header(data: bytes) -> Header | None:
 #: Markers without a length, and those that begin a frame.
 _JPEG_ALONE = frozenset({0x01, *range(0xD0, 0xD9)})
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-#: So many markers are read of a picture. Real ones have some dozens before their frame; megabytes of them would hold up
+#: Markers that are read of a picture. Real ones have some dozens before their frame; megabytes of them would hold up
 #: every other request.
 MAX_MARKERS = 4096
 
@@ -96,7 +96,7 @@ _PARSERS: dict[str, Callable[[bytes], Header | None]] = {
 
 
 def header_of(media_type: str, data: str) -> Header | None:
-    """The header of a picture in base64; its type decides who reads it, an unknown one is read by all."""
+    """The header of a picture in base64. Its type selects the reader; all readers try an unknown one."""
     known = _PARSERS.get(media_type)
     for part in (data[:_HEAD], data) if len(data) > _HEAD else (data,):
         raw = base64.b64decode(part)
@@ -107,7 +107,7 @@ def header_of(media_type: str, data: str) -> Header | None:
 
 
 def _is_base64(data: str) -> bool:
-    """Standard and padded, not a character beside it."""
+    """Whether the text is standard, padded base64 without any other character."""
     if not data:
         return True
     if clean_base64(data) != data:
@@ -116,7 +116,7 @@ def _is_base64(data: str) -> bool:
 
 
 def unfit(header: Header) -> str:
-    """Why the service would refuse a picture of this form, "" when it would not."""
+    """Why the service would refuse such a picture, "" when it would not."""
     size = f"{header.width}x{header.height}"
     if min(header.width, header.height) < MIN_SIDE:
         return f"{size} below minimum side {MIN_SIDE}px"
@@ -129,7 +129,7 @@ def unfit(header: Header) -> str:
 
 
 def checked(source: Mapping[str, Any]) -> tuple[str, str]:
-    """The data URL of a picture that can be sent, "" for others; and why it cannot."""
+    """The data URL of a picture that can be sent, "" for others; and the reason."""
     if source.get("type") == "url":
         return "", "url source cannot be gated"
     media_type, data = source.get("media_type"), source.get("data")
@@ -143,7 +143,7 @@ def checked(source: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _kind(source: Any) -> str:
-    """What a picture is called: its media type, `url`, `file`, or `unknown`."""
+    """The kind of a picture for notes: its media type, `url`, `file`, or `unknown`."""
     kind = source.get("type", "base64") if isinstance(source, Mapping) else None
     if kind in ("url", "file"):
         return str(kind)
@@ -152,7 +152,7 @@ def _kind(source: Any) -> str:
 
 
 class GrokImages:
-    """What becomes of the pictures of one request.
+    """Decides about the pictures of one request.
 
     passing  how many of them could be sent
     """
@@ -162,11 +162,11 @@ class GrokImages:
         self.passing = 0
         self._mode = mode
         self._skip = 0
-        #: what was found out of a source, by its identity: megabytes are looked at once
+        #: results by the identity of a source: megabytes are checked once
         self._known: dict[int, tuple[str, str]] = {}
 
     def begin_again(self) -> bool:
-        """Whether there were too many, so that the older ones have to be left out by translating once more."""
+        """Whether there were too many pictures, so that translation must start again to leave the older ones out."""
         self._skip = max(0, self.passing - MAX_PICTURES)
         self.passing = 0
         return self._skip > 0
@@ -192,7 +192,7 @@ class GrokImages:
         return f"[image omitted: {_kind(block.get('source'))}]"
 
     def _url(self, block: Mapping[str, Any]) -> tuple[str, str]:
-        """The data URL of a picture that is sent, "" for others; and the reason behind its note."""
+        """The data URL of a picture that is sent, "" for others; and the reason for its note."""
         source = block.get("source")
         if self._mode == "omit" or not isinstance(source, Mapping) or _kind(source) in ("unknown", "file"):
             return "", ""

@@ -1,7 +1,8 @@
-"""P3 as the server sees it, and as an upstream: in what its requests, answers and failures differ from those of others.
+"""P3 as the server sees it, and as an upstream: how its requests, answers and failures differ from others'.
 
-The service has one status for several things: a 403 is a missing entitlement, a spent budget or a refused token, and a
-bad image may come as a 500. The shared reading of failures knows its codes; here are its statuses and what to do.
+The service uses one status for several things: a 403 is a missing entitlement, a spent budget or a refused token, and a
+bad image may come as a 500. The shared reading of failures knows its codes; this module knows its statuses and the
+cures.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from proxy.auth.store import CredentialSource
-from proxy.core.convert.responses.searches import search_of, tells_of_search
+from proxy.core.convert.responses.searches import reports_search, search_of
 from proxy.core.convert.whole_answers import response_events
 from proxy.core.effort import EFFORTS
 from proxy.core.ingress import WEB_SEARCH, HostedTool, IngressRules
@@ -51,16 +52,17 @@ from proxy.providers.upstream.transport import (
 
 SERVICE = "grok"
 
-#: How much of the service's words is shown, in characters.
+#: Characters of the service's message that are shown.
 MAX_WORDS = 280
 
 #: Upstream's status -> ours: clients hide the words of a 404, and take a 426 for one about WebSockets.
 _STATUSES = {404: 400, 426: 400}
 
-#: Statuses that pass elsewhere. Here the model may be at work on the request, and a search would be made twice.
+#: Statuses that pass with other services. Here the model may be at work on the request, and a search would be made
+#: twice.
 _FINAL = frozenset({408, 409})
 
-#: Whether a failure is of this sort, in lower case -> what to do about it. The first that fits is told.
+#: A test of a failure and its text in lower case -> the cure. The first match is shown.
 _CURES: tuple[tuple[Callable[[Failure, str], bool], str], ...] = (
     (
         lambda failure, _: failure.status == 426,
@@ -100,8 +102,8 @@ def upstream_error(failure: Failure, upstream_id: str | None = None) -> Upstream
     if failure.kind == "context" and "prompt is too long" not in lower:
         words = f"prompt is too long: {words}"
     cure = next((cure for fits, cure in _CURES if fits(failure, lower)), None)
-    told = replace(failure, message=f"{words} ({LABEL}: {cure})" if cure else words)
-    error = failures.upstream_error(LABEL, told, upstream_id)
+    worded = replace(failure, message=f"{words} ({LABEL}: {cure})" if cure else words)
+    error = failures.upstream_error(LABEL, worded, upstream_id)
     if failure.status in _FINAL:
         return error.replaced(final=True)
     status = _STATUSES.get(failure.status)
@@ -110,7 +112,7 @@ def upstream_error(failure: Failure, upstream_id: str | None = None) -> Upstream
 
 client_error = partial(failures.client_error, sign_in_hint=f"sign in again: `{PROGRAM} auth login {LABEL}`")
 
-#: What the service tells of the model beside an answer.
+#: Headers in which the service describes the model.
 NOTED = ("x-grok-context-window", "x-grok-max-completion-tokens", "x-models-etag")
 
 PROFILE = UpstreamProfile(
@@ -118,25 +120,26 @@ PROFILE = UpstreamProfile(
 )
 
 
-#: A failure that names nothing known is not asked for again: a search may have been made.
+#: A failure without a known name is not repeated: a search may have been made.
 _UNNAMED = ("upstream", 502)
 
 
 def answer_rules(grok: GrokSettings, *, converted: bool) -> AnswerRules:
-    """The rules for one answer. `converted`: see `Call`; other APIs have items for searches, whatever the setting."""
+    """The rules for one answer. `converted`: see `Call`; other APIs have items for searches, whatever the setting
+    says."""
     return AnswerRules(
         search="blocks" if converted or grok.search_blocks == "native" else "text",
         cites=True,
         parts=True,
         exact=True,
         any_limit=True,
-        told_usage=True,
+        reported_usage=True,
         unnamed=_UNNAMED,
         unexplained=_UNNAMED,
     )
 
 
-#: Parts of an answer, and what becomes of each: the events that the vendor's own client knows.
+#: Parts of an answer and their events, as the vendor's own client knows them.
 _LIVES = {
     "output_item": "added done",
     "content_part": "added done",
@@ -161,7 +164,8 @@ _KNOWN = frozenset(
 
 
 def not_shown(event: Mapping[str, Any]) -> str | None:
-    """What of an event the client never sees, in words for the log; None for what is shown, or says nothing.
+    """A part of an event that the client never sees, in words for the log; None for a part that is shown, or says
+    nothing.
 
     >>> not_shown({"type": "response.mcp_call.completed"}), not_shown({"type": "response.created"})
     ('event response.mcp_call.completed', None)
@@ -177,7 +181,7 @@ def not_shown(event: Mapping[str, Any]) -> str | None:
     return f"call of {cut(str(item.get('name')))}" if is_call and item and search_of(item) is None else None
 
 
-#: The service can narrow it so; the hub has no words for that.
+#: Options of the service that the hub has no words for.
 X_SEARCH = HostedTool(
     {"type": "x_search", "name": "x_search"},
     refused=frozenset({"allowed_x_handles", "excluded_x_handles", "from_date", "to_date"}),
@@ -192,7 +196,7 @@ INGRESS = IngressRules(
 
 
 def responses_url(base_url: str) -> str:
-    """The endpoint below a base; a base that is the endpoint already stays as it is.
+    """The endpoint below a base; a base that is already the endpoint is kept.
 
     >>> responses_url("https://h/v1"), responses_url("https://h/custom/responses")
     ('https://h/v1/responses', 'https://h/custom/responses')
@@ -200,12 +204,12 @@ def responses_url(base_url: str) -> str:
     return base_url if base_url.endswith("/responses") else f"{base_url}/responses"
 
 
-#: So many kinds of things that an answer has, and the client never sees, are told in the log.
+#: Most kinds of unseen parts of an answer that the log names.
 MAX_NOTES = 10
 
 
 class GrokEventNotes:
-    """What the events of an answer tell on the side. An object of its own, so that no wire refers back to its adapter.
+    """Side notes from the events of an answer. A separate object, so that no wire refers back to its adapter.
 
     searched  whether something was searched for
     """
@@ -217,7 +221,7 @@ class GrokEventNotes:
         self.searched = False
 
     def observe(self, event: Mapping[str, Any]) -> None:
-        self.searched = self.searched or tells_of_search(event)
+        self.searched = self.searched or reports_search(event)
         note = not_shown(event)
         if note is not None and note not in self._noted and len(self._noted) < MAX_NOTES:
             self._noted.add(note)
@@ -263,11 +267,11 @@ class GrokAdapter:
         return self._transport(UpstreamRequest(url, sent, payload, call.request_id, number, call.capture, call.timings))
 
     def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
-        """A search costs, and is not made a second time for an answer that broke."""
+        """Makes the error final once a search was made: it costs, and is not repeated for an answer that broke."""
         return error.replaced(repeatable=False) if self._notes.searched else error
 
     async def recover(self, error: UpstreamError) -> bool:
-        """A new token for one that is refused, which this service also does with a 403."""
+        """Renews a refused token; this service also refuses with a 403."""
         return error.kind == "sign_in" and await self._credential.renew()
 
     def client_error(self, error: UpstreamError) -> UpstreamError:

@@ -1,4 +1,4 @@
-"""P3's decisions about a request: effort, body, headers, what it counts. Pure; the settings come as arguments."""
+"""P3's decisions about a request: effort, body, headers, token count. Pure; the settings come as arguments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from proxy.providers.p3_grok.tools import NO_OFFER, offer
 
 
 def client_headers(version: str) -> dict[str, str]:
-    """Who asks, whatever the question. The service wants the kind of login exactly once."""
+    """Headers that identify the client, for any question. The service wants the kind of login exactly once."""
     return {
         "user-agent": f"grok-shell/{version} ({platform.system().lower()}; {platform.machine()})",
         "x-xai-token-auth": "xai-grok-cli",
@@ -38,8 +38,8 @@ def client_headers(version: str) -> dict[str, str]:
 
 
 def answer_headers(version: str, session: str | None, turn: str) -> dict[str, str]:
-    """Those of a request for an answer, but its credential. Without a session nothing is said of one: a made-up one
-    would lead every request to another server, whose prompt cache is empty."""
+    """The headers of a request for an answer, without its credential. Without a session none is named: an invented one
+    would send every request to another server, whose prompt cache is empty."""
     known = {
         "accept": "text/event-stream",
         "accept-encoding": "identity",
@@ -57,9 +57,9 @@ DIALECT = ResponsesDialect(
 
 PRICES = Prices(image=1024, search=1)
 
-#: The name of a schema without one.
+#: The name of an unnamed schema.
 UNNAMED_FORMAT = "structured_output"
-#: What a request may have without a word in the log: it is translated, or has no meaning here.
+#: Members that need no note in the log: they are translated, or mean nothing here.
 _KNOWN = frozenset(
     {
         *("model", "max_tokens", "messages", "stream", "system", "tools", "tool_choice", "output_config"),
@@ -67,23 +67,24 @@ _KNOWN = frozenset(
         *("stop_sequences", "service_tier", "diagnostics"),
     }
 )
-#: Sampling that the service takes. Only callers of the OpenAI-style routes are known to mean it: Claude Code sends a
-#: temperature with small requests whatever the model is.
+#: Sampling parameters that the service takes. Only callers of the OpenAI-style routes are known to mean them: Claude
+#: Code sends a temperature with small requests for any model.
 SAMPLING = ("temperature", "top_p")
-#: Of the names in a note, so many are told.
+#: Maximum number of names listed in a log note.
 _MAX_NAMES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A body, and what of the request is not in it: words for the log, without the caller's texts."""
+    """A body, and notes for the log on what it lacks of the request, without the caller's texts."""
 
     body: dict[str, Any]
     notes: tuple[str, ...]
 
 
 def target_of(model: str, request: Mapping[str, Any], added: Added = ()) -> Target:
-    """What a requested name comes to. The safety classifier is not to think much: it is small, and waited for."""
+    """Resolves a requested name. The safety classifier should not think much: it is small, and the client waits for
+    it."""
     row = model_for(model, added)
     effort = "low" if is_auto_review(request) else row.effort(effort_asked(request, none=True))
     return Target(row.id, effort=effort, uploads_noted=True)
@@ -92,13 +93,13 @@ def target_of(model: str, request: Mapping[str, Any], added: Added = ()) -> Targ
 def responses_body(call: Call, grok: GrokSettings, constraints: str, signs_as: str = LABEL) -> Written:
     """The upstream body of a call. Raises InvalidRequest.
 
-    constraints  what becomes of search options that cannot be sent: `system_prompt`, `warning`, `reject`
+    constraints  how to treat search options that cannot be sent: `system_prompt`, `warning`, `reject`
     signs_as     see `Services`
     """
     request = call.request
     review = is_auto_review(request)
     notes = _unknown(request.keys() - _KNOWN, "members")
-    # the classifier judges a conversation, in which somebody may ask for a search
+    # the classifier judges a conversation, whose text may ask for a search
     steps, hosted = ToolSteps(call.simplified), grok.hosted_search
     tools = NO_OFFER if review else offer(request, steps, hosted=hosted, constraints=constraints, notes=notes)
     body: dict[str, Any] = {"model": call.target.model}
@@ -114,7 +115,7 @@ def responses_body(call: Call, grok: GrokSettings, constraints: str, signs_as: s
     if call.target.effort:
         body["reasoning"] = {"effort": call.target.effort}
     body |= {"store": False, "stream": True}
-    # the few tokens that the classifier asks for would go into reasoning
+    # the few tokens that the classifier requests would be used up by reasoning
     body |= {} if review else _limit(request.get("max_tokens"))
     if call.converted:
         body |= {name: request[name] for name in SAMPLING if request.get(name) is not None}
@@ -126,15 +127,15 @@ def responses_body(call: Call, grok: GrokSettings, constraints: str, signs_as: s
 
 
 def count(body: Mapping[str, Any]) -> int:
-    """Input tokens of a body, estimated."""
+    """An estimate of a body's input tokens."""
     return count_responses(body, heuristic_tokens, PRICES)
 
 
 def _unknown(names: Any, what: str) -> list[str]:
     if not names:
         return []
-    told = ", ".join(cut(name) for name in sorted(names)[:_MAX_NAMES])
-    return [f"{what} left out: {cut(told)}"]
+    listed = ", ".join(cut(name) for name in sorted(names)[:_MAX_NAMES])
+    return [f"{what} left out: {cut(listed)}"]
 
 
 def _system(system: Any, *, gap: str) -> str:
@@ -178,7 +179,8 @@ def _format(request: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
 
 
 def _include(tools: list[Item], grok: GrokSettings) -> dict[str, Any]:
-    """What is asked for beyond the answer: the links of a search, which clients list."""
+    """Additions to the answer that are requested: the links of a search, which clients list, and encrypted
+    reasoning."""
     wanted = ["web_search_call.action.sources"] if any(tool["type"] == WEB for tool in tools) else []
     if grok.encrypted_reasoning:
         wanted.append("reasoning.encrypted_content")

@@ -1,4 +1,4 @@
-"""P3's own search: what a caller may ask of it, and when a conversation asks for it. Pure."""
+"""P3's own search: which options a caller may set, and when a conversation asks for it. Pure."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from proxy.core.sse import dump_sorted_json
 WEB = "web_search"
 X = "x_search"
 
-#: Longer lists of domains are refused; they are told in the instructions.
+#: Longer lists of domains are refused, and go into the instructions.
 MAX_DOMAINS = 5
 
-#: ours -> the upstream's
+#: client's name -> the upstream's
 _DOMAINS = {"allowed_domains": "allowed_domains", "blocked_domains": "excluded_domains"}
 _PLACE = ("city", "region", "country", "timezone")
-#: Members of a declaration that are no conditions of the search.
+#: Members of a declaration that do not constrain the search.
 _FLAGS = frozenset(
     {
         *("type", "name", "description", "input_schema", "max_uses", "cache_control", "eager_input_streaming"),
         *("strict", "defer_loading", "allowed_callers", "input_examples"),
     }
 )
-#: How an option that cannot be sent is told.
-_TOLD = {
+#: Option that cannot be sent -> its sentence in the instructions.
+_SENTENCES = {
     "allowed_domains": "Use only sources from the domains in {}.",
     "blocked_domains": "Never use sources from the domains in {}.",
     "user_location": "Search as for a user at {}.",
 }
-_TOLD_OTHERS = "For web searches this applies: {}."
+_OTHER_SENTENCE = "For web searches this applies: {}."
 
-#: What is added to the instructions while P3's own search takes the place of the client's.
+#: Added to the instructions while P3's own search replaces the client's.
 WEB_GUIDANCE = (
     "Search the web with the hosted web_search tool. Do not use a shell, an HTTP client or another local tool for a"
     " general search."
@@ -48,11 +48,10 @@ X_GUIDANCE = (
 
 
 def search_item(tool: Mapping[str, Any], policy: str, notes: list[str]) -> tuple[Item, list[str]]:
-    """A declared web search as the upstream takes it, and the sentences that the instructions need beside it.
+    """A declared web search in the upstream's form, and sentences for the instructions.
 
-    policy  what becomes of options that cannot be sent: `system_prompt`, `warning`, `reject`
-    Raises InvalidRequest.
-    """
+    policy  how to treat options that cannot be sent: `system_prompt`, `warning`, `reject`
+    Raises InvalidRequest."""
     _check_uses(tool, notes)
     filters, overflow, unsent = _domains(tool)
     item: Item = {"type": WEB}
@@ -63,7 +62,7 @@ def search_item(tool: Mapping[str, Any], policy: str, notes: list[str]) -> tuple
         unsent.append("user_location")
     if filters:
         item["filters"] = filters
-    unsent += sorted(key for key in tool.keys() - _FLAGS - _TOLD.keys() if tool[key] is not None)
+    unsent += sorted(key for key in tool.keys() - _FLAGS - _SENTENCES.keys() if tool[key] is not None)
     if unsent and policy == "reject":
         raise InvalidRequest(
             f"the web search of this model has no such options: {cut(', '.join(unsent))}; leave them out, or set"
@@ -73,9 +72,9 @@ def search_item(tool: Mapping[str, Any], policy: str, notes: list[str]) -> tuple
     if unsent and policy == "warning":
         notes.append(f"search options left out: {cut(', '.join(unsent))}")
         unsent = []
-    told = [name for name in _TOLD if name in overflow or name in unsent]
-    told += [name for name in unsent if name not in _TOLD]
-    return item, [_TOLD.get(name, _TOLD_OTHERS).format(f"{name}={_value(tool[name])}") for name in told]
+    worded = [name for name in _SENTENCES if name in overflow or name in unsent]
+    worded += [name for name in unsent if name not in _SENTENCES]
+    return item, [_SENTENCES.get(name, _OTHER_SENTENCE).format(f"{name}={_value(tool[name])}") for name in worded]
 
 
 def _check_uses(tool: Mapping[str, Any], notes: list[str]) -> None:
@@ -88,7 +87,7 @@ def _check_uses(tool: Mapping[str, Any], notes: list[str]) -> None:
 
 
 def _domains(tool: Mapping[str, Any]) -> tuple[dict[str, list[str]], list[str], list[str]]:
-    """The filters, the lists that are too long for them, and the options that are no lists."""
+    """The filters, the names of lists that are too long for them, and of options that are not lists."""
     given = {name: tool[name] for name in _DOMAINS if tool.get(name) is not None}
     lists = {name: value for name, value in given.items() if isinstance(value, list) and value}
     if len(lists) > 1:
@@ -125,18 +124,18 @@ _PHRASES = {
     WEB: ("search online", "search the web", "web search", "look up online", "look up on the web"),
 }
 _WORD = "[a-z0-9_]"
-#: The search -> its phrases, each with the pattern that finds it as words of its own. The pattern begins with the
-#: phrase, since only what begins so is found fast.
+#: The search -> its phrases, each with a pattern that finds it as separate words. The pattern begins with the phrase,
+#: since only such a search is fast.
 _INTENTS = {
     search: [(phrase.encode(), re.compile(f"{phrase}(?<!{_WORD}{phrase})(?!{_WORD})".encode())) for phrase in phrases]
     for search, phrases in _PHRASES.items()
 }
-#: One of these is in each phrase.
+#: Each phrase contains one of these.
 _HINTS = (b"search", b"posts", b"tweets", b"look up")
 
 
 def _ascii_lower(text: str) -> bytes:
-    """Lowers ASCII letters only, which is what `lower` of bytes does."""
+    """Lowers ASCII letters only, as `lower` of bytes does."""
     return text.encode("utf-8", "replace").lower()
 
 
@@ -155,10 +154,10 @@ def search_asked(messages: list[Any]) -> str | None:
         for block in blocks_of(newest["content"])
         if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
     ]
-    # long texts take a while to look for tags in
+    # finding tags in long texts takes a while
     if not any(hint in raw for raw in map(_ascii_lower, texts) for hint in _HINTS):
         return None
-    said = _ascii_lower(" ".join(map(own_words, texts)))  # what the client puts in is not the user's wish
+    said = _ascii_lower(" ".join(map(own_words, texts)))  # text that the client inserts is not the user's wish
     return next(
         (
             search

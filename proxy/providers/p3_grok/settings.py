@@ -12,7 +12,7 @@ from proxy.settings import Rows, UnfitValue, models_row, row, switch, text, url,
 
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.+-]+)?")
 
-#: What becomes of images.
+#: How images are treated.
 TOOL_IMAGES = ("omit", "reattach", "inline", "reject")
 #: How hosted searches are shown to clients of the Messages API.
 SEARCH_BLOCKS = ("text", "native")
@@ -28,7 +28,7 @@ def version(value: Any) -> str:
 
 @dataclass(frozen=True)
 class GrokSettings(Rows):
-    """Read from the settings as they are now: `config.section(GrokSettings)`."""
+    """The current settings of P3: `config.section(GrokSettings)`."""
 
     base_url: str = row("p3.baseUrl", "PROXY_P3_BASE_URL", "https://cli-chat-proxy.grok.com/v1", url, "The API of p3.")
     issuer: str = row("p3.issuer", "PROXY_P3_ISSUER", "https://auth.x.ai", url, "Where p3 signs in.", fixed=True)
@@ -37,7 +37,7 @@ class GrokSettings(Rows):
         "PROXY_P3_CLIENT_VERSION",
         "0.2.93",
         version,
-        "Version of the vendor's client that p3 gets; the service refuses old ones.",
+        "Version of the vendor's client in requests to p3; the service refuses old ones.",
     )
     models: Added = models_row("p3", MODELS)
     tool_image: str = row(

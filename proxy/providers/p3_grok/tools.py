@@ -1,4 +1,4 @@
-"""The tools of a request for P3: the client's functions, P3's own search, and which the model has to use. Pure."""
+"""The tools of a request for P3: the client's functions, P3's own search, and which the model must use. Pure."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from proxy.core.tools.function_schema import without_additions
 from proxy.core.tools.step_budget import Steps, ToolSteps, ToolWalk
 from proxy.providers.p3_grok.search import WEB, WEB_GUIDANCE, X_GUIDANCE, X, search_asked, search_item
 
-#: Functions of clients in whose place the hosted search is offered, when that is wanted.
+#: Client functions that the hosted search replaces, if enabled.
 _REPLACED = {"WebSearch": WEB, "XSearch": X}
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Tools as the upstream takes them.
+    """Tools in the upstream's form.
 
     tools       in the order of the request
-    choice      `tool_choice` and `parallel_tool_calls`, as far as they are to be sent
-    paragraphs  what the instructions have to say of them
+    choice      `tool_choice` and `parallel_tool_calls`, if they are sent
+    paragraphs  text about them for the instructions
     """
 
     tools: list[Item]
@@ -43,13 +43,13 @@ NO_OFFER = Offer([], {}, [])
 def offer(request: Mapping[str, Any], steps: ToolSteps, *, hosted: bool, constraints: str, notes: list[str]) -> Offer:
     """The tools of a request. Raises InvalidRequest.
 
-    hosted       whether P3's own search takes the place of the client's search tools
-    constraints  what becomes of search options that cannot be sent
-    notes        grows by what was left out
+    hosted       whether P3's own search replaces the client's search tools
+    constraints  how to treat search options that cannot be sent
+    notes        receives what was left out
     """
     tool_set = _ToolSet(_declared(request), steps, hosted=hosted, constraints=constraints, notes=notes)
     asked = search_asked(request.get("messages") or [])
-    paragraphs = [" ".join(tool_set.told)] if tool_set.told else []
+    paragraphs = [" ".join(tool_set.sentences)] if tool_set.sentences else []
     if hosted and WEB in tool_set.searches:
         paragraphs.append(WEB_GUIDANCE)
     if asked == X or hosted:
@@ -108,10 +108,10 @@ _written = ToolWalk(_function)
 class _ToolSet:
     """The tools of one request.
 
-    tools     what is sent
-    searches  the hosted ones among them
-    names     the caller's name -> what is sent for it
-    told      search options that have to be told in words
+    tools      what is sent
+    searches   the hosted ones among them
+    names      the caller's name -> what is sent for it
+    sentences  search options in words, for the instructions
     """
 
     declared: list[dict[str, Any]]
@@ -122,7 +122,7 @@ class _ToolSet:
     tools: list[Item] = field(default_factory=list)
     searches: dict[str, Item] = field(default_factory=dict)
     names: dict[str, Item] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._functions = {tool["name"] for tool in self.declared if _search_of(tool) is None}
@@ -146,8 +146,8 @@ class _ToolSet:
     def _add_search(self, tool: Mapping[str, Any], search: str) -> None:
         item: Item = {"type": search}
         if is_web_search(tool):
-            item, told = search_item(tool, self.constraints, self.notes)
-            self.told += told
+            item, sentences = search_item(tool, self.constraints, self.notes)
+            self.sentences += sentences
         if search in self.searches:
             self.searches[search].update(item)
             self.names[tool["name"]] = self.searches[search]
@@ -161,7 +161,7 @@ class _ToolSet:
             self.tools.append(self.searches[X])
 
     def chosen(self, choice: Any) -> tuple[list[Item], dict[str, Any]]:
-        """The tools that are left, and `tool_choice` as far as it is to be sent. Raises InvalidRequest."""
+        """The remaining tools, and `tool_choice` if it is sent. Raises InvalidRequest."""
         if choice is None:
             return self.tools, {}
         kind = choice.get("type") if isinstance(choice, Mapping) else choice

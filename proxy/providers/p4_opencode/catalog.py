@@ -1,6 +1,6 @@
-"""P4's models as data: the wire that each is served on, what it can see, how much it takes.
+"""P4's models as data: wire, images, context window.
 
-This table is the part of P4 that ages fastest; a new model is one row. The upstream's own list does not tell the wire.
+This table is the part of P4 that ages fastest; a new model is one row. The upstream's own list does not name the wire.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from proxy.core.routing import Added, Catalog, Limits, nearest
 LABEL = "p4"
 PREFIX = "opencode-go/"
 
-#: The part of the path that belongs to a wire is `WIRE_PATHS[wire]`.
+#: `WIRE_PATHS[wire]` is a wire's part of the path.
 Wire = Literal["chat", "messages", "responses"]
 WIRE_PATHS: dict[Wire, str] = {"chat": "/chat/completions", "messages": "/messages", "responses": "/responses"}
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCodeModel:
-    """A row. `sees`: takes images. `context` and `output` are tokens, None where nobody says; they are not enforced."""
+    """A model. `sees`: takes images. `context` and `output` are tokens, None when unknown; they are not enforced."""
 
     id: str
     wire: Wire
@@ -65,7 +65,7 @@ MODELS: dict[str, OpenCodeModel] = {
         OpenCodeModel("minimax-m3", "messages", True, 1_000_000, 131_072),
         OpenCodeModel("minimax-m2.7", "messages", False, 204_800, 131_072),
         OpenCodeModel("minimax-m2.5", "messages", False, 204_800, 65_536),
-        # The vendor's own client asks these over chat, whatever its list of endpoints says.
+        # The vendor's own client calls these over chat, whatever its list of endpoints says.
         OpenCodeModel("qwen3.8-max", "chat", True, 1_000_000, 131_072),
         OpenCodeModel("qwen3.8-flash", "messages", True, 1_000_000, 131_072),
         OpenCodeModel("qwen3.7-max", "chat", False, 1_000_000, 65_536),
@@ -75,17 +75,17 @@ MODELS: dict[str, OpenCodeModel] = {
     )
 }
 
-#: These bare names belong to p1, p2 and p3; p4 serves them in the qualified form only.
+#: These bare names belong to p1, p2 and p3; p4 serves only their qualified form.
 RESERVED = frozenset({"gpt-5.6-luna", "grok-4.5", "grok-4.6", "kimi-k2.6", "kimi-k3"})
 
 
 def bare(name: str) -> str:
-    """A name as the upstream has it."""
+    """The upstream's form of a name."""
     return name.removeprefix(PREFIX)
 
 
 def _names(ids: Iterable[str]) -> tuple[str, ...]:
-    """What is listed for ids of the upstream: each qualified, then the bare ones that are not another provider's."""
+    """The listed names for ids of the upstream: each qualified, then the bare ones that no other provider has."""
     known = tuple(ids)
     return (*(PREFIX + name for name in known), *(name for name in known if name not in RESERVED))
 
@@ -98,14 +98,14 @@ CATALOG = Catalog(LABEL, "opencode", _names(MODELS), main="kimi-k2.7-code", smal
 
 @lru_cache(maxsize=8)
 def catalog_of(added: Added) -> Catalog:
-    """The catalogue with these ids in its list."""
+    """The catalogue with these ids added."""
     own = dict(added)
     return CATALOG.extended((name, PREFIX + own[bare(name)]) for name in _names(own))
 
 
 def model_for(name: str, added: Added = ()) -> OpenCodeModel | None:
-    """The model of a normalised name, qualified or bare; exact and case-sensitive. One that the settings add has the
-    ways of its base, or of the nearest.
+    """The model of a normalised name, qualified or bare; exact and case-sensitive. One that the settings add resembles
+    its base, or the nearest model.
 
     >>> model_for("opencode-go/grok-4.6").wire, model_for("haiku").id, model_for("GLM-5.2")
     ('responses', 'glm-5.3-flash', None)

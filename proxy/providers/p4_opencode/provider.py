@@ -50,10 +50,10 @@ PROFILES: dict[str, UpstreamProfile] = {
     "responses": UpstreamProfile(LABEL, SERVICE, is_last, upstream_error, whole=response_events),
 }
 
-#: An error in a stream that names nothing known is not asked for again.
+#: An error in a stream without a known name is not repeated.
 RULES = AnswerRules(unnamed=("upstream", 502))
 
-#: Some models take no forced choice while they think.
+#: Some models accept no forced choice while they think.
 FALLBACKS = (
     BodyFallback(
         lambda text: "tool_choice" in text and "thinking" in text,
@@ -63,7 +63,7 @@ FALLBACKS = (
 
 
 def _chat(call: Call, services: Services, body: dict[str, Any], _offsets: ReadOffsets) -> ChatWire:
-    """Ids of calls restart with every answer here, so calls get ids of ours."""
+    """Chat with our own call ids, since the gateway's restart with every answer."""
     return ChatWire(call, services, PROFILES["chat"], body, own_ids=True, fallbacks=FALLBACKS)
 
 
@@ -77,7 +77,7 @@ def _responses(call: Call, services: Services, body: dict[str, Any], offsets: Re
     return ResponsesWire(call, services, profile, shared, offsets=offsets, signatures=signs_as, rules=RULES)
 
 
-#: wire of a model -> a request on it
+#: wire of a model -> makes a request on it
 WIRES: dict[str, Callable[[Call, Services, dict[str, Any], ReadOffsets], ChatWire | MessagesWire | ResponsesWire]] = {
     "chat": _chat,
     "messages": _messages,
@@ -86,7 +86,7 @@ WIRES: dict[str, Callable[[Call, Services, dict[str, Any], ReadOffsets], ChatWir
 
 
 class OpenCodeAdapter:
-    """One request to the gateway: the same session on every attempt, the key as it is now."""
+    """One request to the gateway: the same session on every attempt, with the current key."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class OpenCodeProvider(BaseProvider[OpenCodeSettings]):
         return bool(self._settings.api_key)
 
     def tells_cached(self, model: str) -> bool:
-        """Behind the chat route stand many services, and some leave it out."""
+        """Whether the wire is another than chat, whose many services may leave cached tokens out."""
         row = model_for(model, self._settings.models)
         return row is not None and row.wire != "chat"
 

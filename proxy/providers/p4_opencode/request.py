@@ -1,5 +1,5 @@
-"""P4's decisions about a request: dialect, effort, headers, body, and what its models take on the OpenAI-style routes,
-which differs by wire. Pure; the settings come as arguments."""
+"""P4's decisions about a request: dialect, effort, headers, body, and the rules of its models on the OpenAI-style
+routes, which differ by wire. Pure; the settings come as arguments."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from proxy.providers.p4_opencode.catalog import LABEL, OpenCodeModel, Wire
 from proxy.version import __version__
 
 DEFAULT_MAX_TOKENS = 32_000
-#: The one model of the Messages wire that can be held to a schema.
+#: The only model of the Messages wire that supports a schema.
 MINIMAX = "minimax-m3"
 USER_AGENT = f"model-proxy/{__version__}"
 _OMITTED = "[unsupported tool result block omitted: {}]"
 
-#: part of the id -> effort asked for -> effort sent. What a model does not offer becomes the nearest that it does,
-#: since clients choose from menus of their own.
+#: part of the id -> effort requested -> effort sent. An effort that a model lacks becomes its nearest, since clients
+#: choose from their own menus.
 _EFFORTS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
     (
         ("glm-5.2", "glm-5-2", "glm-5p2"),
@@ -39,8 +39,8 @@ _EFFORTS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
 )
 
 
-#: part of the id -> the least effort that a model offers, for the safety classifier; it is not to think. Others of the
-#: chat and Messages wires have none, or that of the table above.
+#: part of the id -> the model's least effort, for the safety classifier, which must not think. Other models of the chat
+#: and Messages wires have none, or that of the table above.
 _LEAST_EFFORTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("gpt-", "hy3", "hy4"), "none"),
     (("muse-",), "minimal"),
@@ -49,8 +49,8 @@ _LEAST_EFFORTS: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def effort_of(row: OpenCodeModel, request: Mapping[str, Any]) -> str | None:
-    """The effort to send: by table over chat, None where the model has none; one to one over the other wires. Over the
-    Messages wire a budget for thinking is sent as it is."""
+    """The effort to send: by table over chat, None when the model has none; one to one over the other wires. The
+    Messages wire sends a thinking budget unchanged."""
     table = next((table for parts, table in _EFFORTS if any(part in row.id for part in parts)), {})
     if is_auto_review(request):
         least = next((effort for parts, effort in _LEAST_EFFORTS if any(part in row.id for part in parts)), None)
@@ -60,7 +60,7 @@ def effort_of(row: OpenCodeModel, request: Mapping[str, Any]) -> str | None:
 
 
 def dialect_of(row: OpenCodeModel) -> ChatDialect:
-    """How a chat model wants its conversation."""
+    """The form in which a chat model wants its conversation."""
     name = row.id.lower()
     if "deepseek" in name:
         return ChatDialect(reasoning="always", images=row.sees, omitted=_OMITTED)
@@ -70,12 +70,13 @@ def dialect_of(row: OpenCodeModel) -> ChatDialect:
 
 
 def _limit(request: Mapping[str, Any]) -> int | None:
-    """How long the answer may be. The few tokens that the safety classifier asks for would go into reasoning."""
+    """The longest answer; None also for the safety classifier, since reasoning would use up the few tokens that it
+    requests."""
     limit = request.get("max_tokens")
     return limit if isinstance(limit, int) and limit > 0 and not is_auto_review(request) else None
 
 
-#: Sampling that chat models take.
+#: Sampling parameters that chat models take.
 SAMPLING = ("temperature", "top_p")
 
 
@@ -85,8 +86,8 @@ def takes_sampling(row: OpenCodeModel) -> bool:
 
 
 def _sampling(call: Call, row: OpenCodeModel) -> dict[str, Any]:
-    """Only callers of the OpenAI-style routes are known to mean it: Claude Code sends a temperature with small requests
-    whatever the model is."""
+    """The caller's sampling. Only callers of the OpenAI-style routes are known to mean it: Claude Code sends a
+    temperature with small requests for any model."""
     request = call.request if call.converted and takes_sampling(row) else {}
     return {name: request[name] for name in SAMPLING if request.get(name) is not None}
 
@@ -116,7 +117,7 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     body.pop("metadata", None)  # names the client's user
     if is_auto_review(call.request):
         body["thinking"] = {"type": "disabled"}
-    elif row.id == MINIMAX:  # thinks only when it is told to
+    elif row.id == MINIMAX:  # it thinks only on request
         body.setdefault("thinking", {"type": "adaptive"})
     return body
 
@@ -140,7 +141,7 @@ def body_of(call: Call, row: OpenCodeModel, offsets: ReadOffsets, signs_as: str 
 
 
 def headers(row: OpenCodeModel, key: Secret, session: str) -> dict[str, str]:
-    """All headers of a request. The gateway refuses one without a session, and finds caches by it."""
+    """All headers of a request. The gateway refuses one without a session, and uses it to find caches."""
     common = {
         "Content-Type": "application/json",
         "Accept": "text/event-stream",
@@ -154,7 +155,7 @@ def headers(row: OpenCodeModel, key: Secret, session: str) -> dict[str, str]:
 
 
 def session_of(call: Call, fallback: str) -> str:
-    """The client's session, or its cache key, when it fits a header; else one for this request."""
+    """The client's session, or its cache key, if it fits a header; else one for this request."""
     session = call.cache_key
     return session if session and fits_header(session) and " " not in session else fallback
 
@@ -178,14 +179,14 @@ _RULES: dict[Wire, IngressRules] = {
         honours=frozenset({"max_tokens", "stop", "verbosity", "strict"}), formats=_FORMATS, always=_ALWAYS
     ),
 }
-#: Models that differ from the others of their wire.
+#: Models that differ from others of their wire.
 _MODELS = {
     MINIMAX: IngressRules(honours=_RULES["messages"].honours, formats=frozenset({"json_schema"}), always=_ALWAYS),
 }
 
 
 def ingress_of(row: OpenCodeModel | None) -> IngressRules:
-    """The rules of a model; the ordinary ones of a name that is none."""
+    """The rules of a model; the ordinary ones for an unknown name."""
     if row is None or not takes_sampling(row):
         return IngressRules()
     return _MODELS.get(row.id, _RULES[row.wire])

@@ -12,7 +12,7 @@ from proxy.settings import Rows, models_row, row, secret, url
 
 @dataclass(frozen=True)
 class OpenCodeSettings(Rows):
-    """Read from the settings as they are now: `config.section(OpenCodeSettings)`."""
+    """The current settings of P4: `config.section(OpenCodeSettings)`."""
 
     api_key: Secret | None = row(
         "p4.apiKey", "PROXY_P4_API_KEY OPENCODE_API_KEY", None, secret, "API key of p4.", secret=True

@@ -1,6 +1,6 @@
 """P5: Cursor Agent, an agent service that asks for the client's own Read, Write and Bash while it answers.
 
-`provider.py` is how the server sees it and `adapter.py` one request; `prompt.py`, `images.py` and `models.py` make the
-opening message of a run, `answer.py` the answer. The rooms: `wire/` protobuf and envelopes, `run/` one run over its two
-channels, `bridge/` tools that pause a run and resume it, `account/` the sign-in.
+`provider.py` is its side towards the server and `adapter.py` one request. `prompt.py`, `images.py` and `models.py` make
+the opening message of a run, `answer.py` the answer. The rooms: `wire/` protobuf and envelopes, `run/` one run over its
+two channels, `bridge/` tools that pause a run and resume it, `account/` the sign-in.
 """

@@ -1,4 +1,4 @@
-"""One request to P5: a new run, or one that waited for what this request brings."""
+"""One request to P5: a new run, or one that waited for this request's content."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from proxy.providers.upstream.adapter import RequestCredential
 from proxy.providers.upstream.chat_wire import note_format
 from proxy.providers.upstream.transport import Batch
 
-#: Work over requests up to this size, in characters, is done at once; over larger ones in a thread.
+#: Up to this size, in characters, work on a request is done directly; on larger ones in a thread.
 SMALL = 64 * 1024
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the service is told of where we run.
+    """The machine as described to the service.
 
     workspace  the directory, for requests that name none; "" when there is none
     """
@@ -59,7 +59,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class CursorState:
-    """What the provider keeps beyond a request."""
+    """State that the provider keeps beyond a request."""
 
     runs: OpenRuns
     conversations: Conversations
@@ -68,7 +68,7 @@ class CursorState:
 
 
 class CursorWire:
-    """One request on the wire of the runs. `run` is the one that answers it."""
+    """One request on the wire of the runs. `run` answers it."""
 
     after_tool_result = False
 
@@ -84,17 +84,17 @@ class CursorWire:
 
     @property
     def bridged(self) -> dict[str, Mapping[str, Any]]:
-        """The tools of the client that a run may ask for."""
+        """The client's tools that a run may ask for."""
         return {name: self._offered[name] for name in TOOL_OF_KIND.values() if name in self._offered}
 
     def attach(self, run: Run) -> None:
-        """From now on this run answers."""
+        """Lets this run answer from now on."""
         self.run, self.answer = run, None
 
     def reducer(self, stream: MessageStream) -> CursorToMessages:
         if self.run is None:
             raise RuntimeError("before the first event")
-        run, offered = self.run, self._offered  # and not `self`, which would refer to itself
+        run, offered = self.run, self._offered  # not `self`, which would refer to itself
 
         def offer(call: OpenCall, tool_use_id: str) -> Mapping[str, Any]:
             tool = offered.get(call.tool, {})
@@ -105,13 +105,13 @@ class CursorWire:
         return self.answer
 
     async def prompt(self) -> str:
-        """Rendered once, for the run and for the count."""
+        """The prompt, rendered once for the run and for the count."""
         if self._rendering is None:
             self._rendering = asyncio.create_task(self.aside(lambda: render(self._request)))
         return await self._rendering
 
     async def aside(self, work: Callable[[], T]) -> T:
-        """Does what takes long for large requests without stopping everybody else."""
+        """Does work in a thread when the request is large, so that others can go on."""
         return await asyncio.to_thread(work) if self._large else work()
 
     async def count(self) -> int:
@@ -128,13 +128,13 @@ class CursorWire:
         return 1
 
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
-        """A run raises its failures itself."""
+        """Does nothing: a run raises its failures itself."""
 
     def recover(self, error: UpstreamError) -> bool:
         return False
 
     def let_go(self) -> None:
-        """A run asks for more of the request until it ends."""
+        """Does nothing: a run needs the request until it ends."""
 
 
 class CursorAdapter:
@@ -155,17 +155,17 @@ class CursorAdapter:
         self._cures = [CursorAdapter._rebuild, CursorAdapter._fill_blobs, CursorAdapter._take_stronger]
         self._resumed = False
         self.wire = CursorWire(call, services)
-        # an answer that nobody reads before its end cannot ask for a tool and go on
+        # an answer that is read only at its end cannot ask for a tool and go on
         owner = None if call.folded or is_an_aside(call.request) else owner_of_run(call)
         self._tools = self.wire.bridged if owner is not None else {}
-        self._owner = owner if self._tools else None  # of the run that is found again
+        self._owner = owner if self._tools else None  # owner of a run that can be found again
 
     def _known(self) -> frozenset[str]:
-        """The ids that there are."""
+        """The known model ids."""
         return known_ids(self._settings.models, self._state.models.ids())
 
     async def sign_in(self) -> None:
-        """A run that goes on is signed in."""
+        """Signs in; a run that continues is already signed in."""
         if self._waiting() is None:
             await self._credential.get()
 
@@ -174,20 +174,20 @@ class CursorAdapter:
         self._resumed = run is not None
         if run is None:
             if number > 1 and self._state.runs.find(self._owner) is not None:
-                raise superseded()  # while this one waited to try again
+                raise superseded()  # a newer run began while this one waited to try again
             run = await self._begin(number)
         self.wire.attach(run)
-        told = run.capture
+        capture = run.capture
         try:
             while True:
                 batch = await run.take()
                 self._call.timings.answered(run.id)
                 yield batch
         except UpstreamError as error:
-            told.failed(error.message)
+            capture.failed(error.message)
             raise
         finally:
-            if run.capture is told:  # the client may have come back already, with a request of its own
+            if run.capture is capture:  # the client may have come back already, with another request
                 run.capture = NULL_ATTEMPT
             answer = self.wire.answer
             if answer is None or not answer.paused:
@@ -198,8 +198,8 @@ class CursorAdapter:
         return error if visible < Visible.THINKING else error.replaced(repeatable=False)
 
     async def recover(self, error: UpstreamError) -> bool:
-        """A new token; or, each once, another run where that cannot do any harm. A run that goes on has the token of
-        its beginning, and another one takes that of now."""
+        """Renews the token; or, each once, replaces the run when that is harmless. A continued run has its first token,
+        and its replacement takes the current one."""
         if error.final:
             return False
         if error.kind == "sign_in":
@@ -218,7 +218,7 @@ class CursorAdapter:
     # -- runs
 
     def _waiting(self) -> tuple[Run, Mapping[str, Any]] | None:
-        """The run that waits for what this request brings, and that."""
+        """The run that waits for a result in this request, and that result."""
         run = self._state.runs.find(owner_of_run(self._call))
         if run is None or run.offered is None or run.lost:
             return None
@@ -243,8 +243,8 @@ class CursorAdapter:
         return run
 
     async def _begin(self, number: int) -> Run:
-        """A new run with the whole conversation. One that waited, for something that this request does not bring, ends:
-        its result will not come. A request without tools is one aside, and leaves the other alone."""
+        """A new run with the whole conversation. It ends one that waits for a result that this request lacks, since the
+        result will not come. A request without tools leaves the other run alone."""
         credential = await self._credential.get()
         message, opening = await self._opening()
         settings, machine = self._settings, self._state.machine
@@ -284,20 +284,20 @@ class CursorAdapter:
 
         return await self.wire.aside(write)
 
-    # -- cures: what another run may help against
+    # -- cures: faults that another run may avoid
 
     def _rebuild(self, error: UpstreamError) -> bool:
-        """The run did not live on with the result that it waited for; a new one finds that in the conversation."""
+        """Begins a new run when the old one did not resume: the conversation contains the result."""
         return self._resumed and error.kind in ("upstream_timeout", "transport", "upstream", "bad_answer")
 
     def _fill_blobs(self, error: UpstreamError) -> bool:
-        """The service takes what it misses in its store for the conversation."""
+        """Begins a new run after the service missed a blob in the store: it finds the content in the conversation."""
         run = self.wire.run
         codes = ("internal", "failed_precondition")
         return isinstance(error, RunError) and error.report.code in codes and run is not None and run.missed_blob
 
     def _take_stronger(self, error: UpstreamError) -> bool:
-        """Some models exist only with an effort behind their id."""
+        """Retries with an effort in the id, since some models exist only with one."""
         if not (isinstance(error, RunError) and (error.report.bad_model or error.report.code == "not_found")):
             return False
         selection: Selection | None = stronger(self._selection, self._known())
@@ -306,7 +306,7 @@ class CursorAdapter:
 
 
 def owner_of_run(call: Call) -> Owner | None:
-    """Whose run it is; None for a request that must leave none behind."""
+    """The owner of a request's run; None for a request that must leave none behind."""
     if call.owner is not None or not call.converted or call.session is None:
         return call.owner
     return Owner(call.session)

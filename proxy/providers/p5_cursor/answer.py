@@ -1,4 +1,4 @@
-"""What a run says, as Messages events (`CursorToMessages`)."""
+"""The output of a run as Messages events (`CursorToMessages`)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class CursorToMessages:
     """Reduces the events of one answer; a run may give several, one after each tool of the client.
 
     tools   names of the tools that the model may write a call of
-    offer   is told when a call of a client's tool ends the answer, with its id, and gives the input of the tool
+    offer   called with the id of a client tool's call that ends the answer; returns the tool's input
     new_id  makes ids
-    output  what the run said so far, in all its answers
+    output  the run's output so far, in all its answers
     """
 
     incomplete = False
@@ -45,7 +45,7 @@ class CursorToMessages:
         self._blocks = 0
         self.produced = False
         self.finished = False
-        self.paused = False  # the answer ends with a call of a client's tool
+        self.paused = False  # whether a call of a client's tool ended the answer
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
         """The Messages events of one event. Raises BadAnswer for an answer without content."""
@@ -53,7 +53,7 @@ class CursorToMessages:
         return self._stream.take()
 
     def interrupt(self) -> list[Event]:
-        """Closes what is open, before an error. Held text may be the beginning of a call, and stays unsaid."""
+        """Closes what is open, before an error. Held text is dropped, since it may be the beginning of a call."""
         self._stream.interrupt()
         return self._stream.take()
 
@@ -65,7 +65,7 @@ class CursorToMessages:
     def _text(self, event: Mapping[str, Any]) -> None:
         for piece in self._xml.feed(event["text"]):
             if isinstance(piece, XmlCall):
-                # what stands behind it is often a result that the model made up
+                # what follows it is often a result that the model made up
                 self._call(piece.name, piece.input, f"call_cursor_{self._new_id()}")
                 return
             self._say(piece)
@@ -98,7 +98,7 @@ class CursorToMessages:
             self._piece(TEXT.name, TEXT.start(), TEXT_DELTA.of(text))
 
     def _piece(self, kind: str, start: dict[str, Any], delta: dict[str, Any]) -> None:
-        """A piece of a block of this kind: of the open one, or of a new one."""
+        """Adds a piece to the open block of this kind, or to a new one."""
         if self._open != kind:
             self._close()
             self._blocks += 1
@@ -113,7 +113,7 @@ class CursorToMessages:
             self._open = None
 
     def _call(self, name: str, arguments: Mapping[str, Any], call_id: str) -> None:
-        """A call ends the answer: the client runs it."""
+        """Ends the answer with a call that the client runs."""
         self._close()
         self._blocks += 1
         self._stream.open(self._blocks, TOOL_USE.start(id=call_id, name=name))
@@ -123,15 +123,15 @@ class CursorToMessages:
         self._finish("tool_use", None)
 
     def _finish(self, reason: str, output_tokens: int | None) -> None:
-        """The service counts over the whole run; of that, the client is told what is new."""
+        """Reports the new output tokens, since the service counts over the whole run."""
         output = self._output
         if output_tokens is None:
             output_tokens = output.tokens or output.chars // CHARS_A_TOKEN
-        told = max(0, output_tokens - output.reported)
+        fresh = max(0, output_tokens - output.reported)
         self._close()
-        output.reported += told
+        output.reported += fresh
         self.finished = True
-        self._stream.finish(reason, usage_of(self._stream.input_tokens, told))
+        self._stream.finish(reason, usage_of(self._stream.input_tokens, fresh))
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
         "text": _text,

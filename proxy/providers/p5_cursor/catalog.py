@@ -1,4 +1,4 @@
-"""P5's names: eight of our own, and four prefixes before any id of the service, which changes its models every week."""
+"""P5's names: eight of our own, and four prefixes for any id of the service, which changes its models every week."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ LABEL = "p5"
 
 
 class Mode(IntEnum):
-    """What a run is for, in the numbers of the wire."""
+    """The purpose of a run, numbered as on the wire."""
 
     AGENT = 1
     ASK = 2
     PLAN = 3
 
 
-#: The id by which the service chooses a model itself.
+#: The id for which the service chooses a model itself.
 AUTOMATIC = "default"
 COMPOSER = "composer-2.5"
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name of our own.
+    """One of our own names.
 
     model  id of the service
-    fast   the parameter of that name, None where it is not sent
-    mode   None for a name that says nothing of it: the request's metadata may
+    fast   the parameter of that name, None when it is not sent
+    mode   None for a name that leaves it to the request's metadata
     """
 
     model: str = AUTOMATIC
@@ -52,7 +52,7 @@ NAMES: Mapping[str, Name] = {
     "composer-2.5-fast": Name(COMPOSER, fast=True),
 }
 
-#: prefix before an id of the service -> the mode, None where the metadata may say it
+#: prefix before an id of the service -> the mode, None when the metadata may name it
 PREFIXES: Mapping[str, Mode | None] = {
     "cursor:": None,
     "cursor-agent:": Mode.AGENT,
@@ -60,7 +60,7 @@ PREFIXES: Mapping[str, Mode | None] = {
     "cursor-ask:": Mode.ASK,
 }
 
-#: Longer ids are none of the service's, in characters: answers repeat the name in each of their chunks.
+#: Characters of an id of the service, at most: answers repeat the name in each of their chunks.
 MAX_ID = 100
 
 #: The prefixes that the model list shows; the other one means the first.
@@ -78,7 +78,7 @@ def listed(ids: Iterable[str]) -> tuple[str, ...]:
 
 
 def service_id(name: str) -> str:
-    """A name as the service has it.
+    """The service's id in a name.
 
     >>> service_id("cursor-plan:gpt-7"), service_id("gpt-7")
     ('gpt-7', 'gpt-7')
@@ -101,17 +101,17 @@ CATALOG = Catalog(
 
 @lru_cache(maxsize=8)
 def catalog_of(added: Added = (), ids: tuple[str, ...] = SNAPSHOT) -> Catalog:
-    """The catalogue with these ids of the service in its list, and those of the settings also by their bare name."""
+    """The catalogue with these ids of the service, and those of the settings also by their bare name."""
     return replace(CATALOG.extended(added), prefixed=listed(dict.fromkeys((*ids, *dict(added)))))
 
 
-#: What stands behind an id for an effort and the like.
+#: The endings of an id that name an effort and the like.
 _VARIANT = re.compile("(?:-(?:none|low|medium|high|extra-high|xhigh|max|thinking|fast))*")
 
 
 @lru_cache(maxsize=8)
 def known_ids(added: Added, ids: tuple[str, ...]) -> frozenset[str]:
-    """Ids of the service, with those of the settings. One that is like another exists with the same efforts."""
+    """Ids of the service and the settings. One that resembles another exists with the same efforts."""
     own = dict(added)
     alike = (
         name + one.removeprefix(base)

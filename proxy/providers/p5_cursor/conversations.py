@@ -1,5 +1,5 @@
-"""Under which id a run stands in the user's history at the service. Nothing else depends on it: every run carries the
-whole conversation."""
+"""The id of a run in the user's history at the service. Nothing else depends on it: every run carries the whole
+conversation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proxy.core.identity import MAX_ID_BYTES, Owner
 IDLE_S = 30 * 60.0
 MAX_CONVERSATIONS = 10_000
 
-#: Members of a request's metadata that name a conversation, the first first; and those of its member `cursor`.
+#: Members of a request's metadata that name a conversation, by priority; and those of its member `cursor`.
 _MEMBERS = ("cursor_chat_id", "cursorChatId", "cursor_resume", "cursorResume")
 _INNER_MEMBERS = ("chat_id", "chatId", "resume", "resumeId")
 
@@ -25,8 +25,8 @@ class _Conversation:
 
 
 class Conversations:
-    """Bounded table in memory: an entry goes 30 minutes after its last request, and the one that was made first when
-    the table is full.
+    """A bounded table in memory. An entry expires 30 minutes after its last request; the oldest goes when the table is
+    full.
 
     clock   seconds
     new_id  the hexadecimal digits of a new uuid
@@ -41,8 +41,8 @@ class Conversations:
         self._known: dict[Owner, _Conversation] = {}
 
     def id_for(self, owner: Owner | None, metadata: Any, own: Callable[[str], str] = str) -> str:
-        """The id of a new run: the one that the request names, else that of its owner, else a new one. `own` makes of
-        an id that a caller names the one of that caller."""
+        """The id of a new run: the one in the request, else its owner's, else a new one. `own` turns an id that a
+        caller names into the caller's own."""
         asked = named_conversation(metadata)
         named = None if asked is None else own(asked)
         known = named or self._recorded(owner) or str(uuid.UUID(self._new_id()))
@@ -51,7 +51,7 @@ class Conversations:
         return known
 
     def record(self, owner: Owner | None, conversation_id: str) -> None:
-        """The id that the owner's next run gets: the service tells when it uses another one."""
+        """Stores the id for the owner's next run, since the service may choose another one."""
         if owner is None or not _is_id(conversation_id):
             return
         now = self._clock()
@@ -74,7 +74,7 @@ class Conversations:
 
 
 def named_conversation(metadata: Any) -> str | None:
-    """The conversation that a request names in its metadata.
+    """The conversation named in a request's metadata.
 
     >>> named_conversation({"cursor": {"chatId": "c1"}}), named_conversation({"cursor_chat_id": ""})
     ('c1', None)
@@ -88,5 +88,5 @@ def named_conversation(metadata: Any) -> str | None:
 
 
 def _is_id(value: Any) -> bool:
-    """A longer one is not of this service; it would only fill the table."""
+    """Whether this can be an id. A longer text is not the service's, and would only fill the table."""
     return isinstance(value, str) and bool(value.strip()) and len(value.encode("utf-8", "replace")) <= MAX_ID_BYTES

@@ -5,7 +5,7 @@ The service reports them in one shape, as the end of a stream or as the body of 
     {"code": "resource_exhausted", "message": "Error", "details": [{"debug": {"error": "ERROR_RATE_LIMITED",
      "details": {"title": "…", "detail": "…", "additionalInfo": {"chatMessage": "…"}}}}]}
 
-Its code is one of the sixteen of Connect; the words for people and the name of what is wrong stand in the details.
+Its code is one of the sixteen of Connect; the details have the message for people and the error's name.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from proxy.providers.upstream.transport import Service
 
 SERVICE = "cursor"
 
-#: How much of the service's words is shown, in characters.
+#: Characters of the service's message that are shown.
 MAX_WORDS = 500
-#: Entries of `details` that are looked at.
+#: Entries of `details` that are read.
 MAX_DETAILS = 16
-#: An end that is longer tells nothing, and reading it would hold others up.
+#: A longer end is ignored: reading it would hold others up.
 MAX_END_BYTES = 256 * 1024
-#: How much is read of an end that is no JSON, in bytes.
+#: Bytes that are read of an end that is not JSON.
 MAX_TRAILERS = 16 * 1024
-#: What a client waits after a limit that names no time, in seconds.
+#: Seconds that a client waits after a limit without a time.
 LIMIT_WAIT_S = 5.0
-#: A request with more tokens than this fills half of the window of most models: a limit without any words then means
-#: its size.
+#: A request with more tokens than this fills half of most models' windows: a limit without a message then means its
+#: size.
 LARGE_INPUT = 100_000
 
 #: Connect code -> kind and status.
@@ -66,7 +66,7 @@ _GRPC = {
     "16": "unauthenticated",
 }
 
-#: Name of what is wrong -> kind and status, whatever the code.
+#: Name of an error -> kind and status, whatever the code.
 _NAMES: dict[str, tuple[str, int]] = {
     "NOT_LOGGED_IN": ("sign_in", 401),
     "AUTH_TOKEN_EXPIRED": ("sign_in", 401),
@@ -80,7 +80,7 @@ _NAMES: dict[str, tuple[str, int]] = {
     "UNSUPPORTED_REGION": ("permission", 403),
 }
 
-#: Some builds send the number in place of the name.
+#: Some builds send the number instead of the name.
 _NUMBERS = {
     2: "NOT_LOGGED_IN",
     5: "BAD_MODEL_NAME",
@@ -125,9 +125,9 @@ class Report:
     """A failure as the service reports it.
 
     code   of Connect, "unknown" when there is none
-    words  for people
-    name   of what is wrong, without `ERROR_`; "" when none is given
-    bare   whether there are no words but a placeholder
+    words  the message for people
+    name   of the error, without `ERROR_`; "" when none is given
+    bare   whether the message is only a placeholder
     """
 
     code: str
@@ -161,16 +161,16 @@ class RunError(UpstreamError):
 
 
 def report_of(error: Mapping[str, Any]) -> Report:
-    """Reads an error object; one that lacks code or words has the code "unknown"."""
+    """Reads an error object; one without code or message has the code "unknown"."""
     code, message = error.get("code"), error.get("message")
-    name, told = "", ""
+    name, detailed = "", ""
     for debug in _debugs(error.get("details")):
         name = name or _name(debug.get("error"))
-        told = told or _words(debug.get("details"))
+        detailed = detailed or _words(debug.get("details"))
     plain = message.strip() if isinstance(message, str) else ""
-    known = code if isinstance(code, str) and code and (plain or told) else "unknown"
-    bare = not told and plain.lower() in ("", "error")
-    words = masked(told or plain or "no explanation was given")
+    known = code if isinstance(code, str) and code and (plain or detailed) else "unknown"
+    bare = not detailed and plain.lower() in ("", "error")
+    words = masked(detailed or plain or "no explanation was given")
     return Report(known, words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 1] + "…", name, bare)
 
 
@@ -188,7 +188,7 @@ def _name(value: Any) -> str:
 
 
 def _words(details: Any) -> str:
-    """The first of the texts for people that is not empty."""
+    """The first non-empty message for people."""
     if not isinstance(details, Mapping):
         return ""
     more = details.get("additionalInfo")
@@ -198,7 +198,7 @@ def _words(details: Any) -> str:
 
 
 def end_error(payload: bytes) -> UpstreamError | None:
-    """The failure in the end of a stream; None for a good end, which an empty or unreadable one is too."""
+    """The failure in the end of a stream; None for a good end. An empty or unreadable end counts as good."""
     if len(payload) > MAX_END_BYTES:
         return run_error(report_of({"message": f"an end of {len(payload)} bytes; the limit is {MAX_END_BYTES}"}))
     try:
@@ -212,7 +212,7 @@ def end_error(payload: bytes) -> UpstreamError | None:
 
 
 def _trailer_error(payload: bytes) -> UpstreamError | None:
-    """The same for an end in the form of grpc-web: lines `grpc-status: N` and `grpc-message: …`."""
+    """The failure in a grpc-web end with lines `grpc-status: N` and `grpc-message: …`; None for a good end."""
     lines = (line.partition(":") for line in payload[:MAX_TRAILERS].decode("utf-8", "replace").splitlines())
     fields = {name.strip().lower(): value.strip() for name, _, value in lines}
     status = fields.get("grpc-status", "0")
@@ -223,8 +223,8 @@ def _trailer_error(payload: bytes) -> UpstreamError | None:
 
 
 def run_error(report: Report) -> RunError:
-    """The error behind a reported failure. Only a limit that is a failing network is worth another try by us: a run
-    that was accepted may have had effects."""
+    """The error for a reported failure. We repeat only after a limit that is a failing network: an accepted run may
+    have had effects."""
     kind, status = _NAMES.get(report.name) or _CODES.get(report.code, _OTHER)
     if report.bad_model:
         kind, status = "invalid_request", 400
@@ -258,9 +258,9 @@ def _cure(report: Report) -> str:
 
 
 def refusal(status: int, retry_after: str | None, body: bytes, content_types: str, *, now: float) -> UpstreamError:
-    """The error behind an answer with an error status.
+    """The error for a non-success response.
 
-    content_types  what was sent and what came, for a refusal of the one
+    content_types  the sent and received types, for a refusal of the sent one
     """
     report = _body_report(body)
     if status in (401, 403):
@@ -282,7 +282,7 @@ def refusal(status: int, retry_after: str | None, body: bytes, content_types: st
 
 
 def _body_report(body: bytes) -> Report:
-    """The report in the body of a refusal, in whatever form."""
+    """The report in the body of a refusal of any form."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -294,7 +294,7 @@ def _body_report(body: bytes) -> Report:
 
 
 def _no_access(status: int, report: Report) -> UpstreamError:
-    """A 401, or a 403 that is one; what signing in again does not cure stays a 403."""
+    """The error of a 401 or 403. A 403 that signing in again does not cure stays one."""
     barred = status == 403 and bool(report.region or report.outdated or _PLAN.search(report.words))
     cure = _cure(report)
     words = f"{LABEL}: the service refused the request: {report.words}"
@@ -303,7 +303,7 @@ def _no_access(status: int, report: Report) -> UpstreamError:
 
 
 def document_error(body: bytes) -> UpstreamError:
-    """The error behind an answer of status 200 that is no stream."""
+    """The error for an answer with status 200 that is not a stream."""
     report = _body_report(body)
     if report.code in _CODES:
         return run_error(report)

@@ -1,5 +1,5 @@
-"""Pictures of a request: what the prompt says of them, and those that go along with it. Pure, and slow with megabytes
-of them: to be called in a thread."""
+"""Pictures of a request: their words in the prompt, and those that are sent along. Pure, and slow for megabytes: call
+it in a thread."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 from proxy.core.content import clean_base64, document_blocks, media_type_of, messages_of
 
-#: Equal pictures have equal ids, so that the service knows one again.
+#: Equal pictures have equal ids, so that the service recognises them.
 _NAMESPACE = uuid.UUID("6f1d3c52-1f0e-4f4f-9a3e-2b8a5d7c9e10")
 
-#: Characters of base64 that are decoded at once; four of them are three bytes.
+#: Characters of base64 that are decoded at once; four characters are three bytes.
 _SLICE = 256 * 1024
 
 _ENDINGS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
@@ -25,7 +25,7 @@ _ENDINGS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/
 class Picture:
     """The source of an image block: an address, or base64 text.
 
-    media_type  as it was sent, "" when it was not
+    media_type  as sent, "" when missing
     """
 
     url: str | None = None
@@ -34,14 +34,14 @@ class Picture:
 
     @property
     def words(self) -> str:
-        """What stands in the prompt in its place."""
+        """The text that replaces it in the prompt."""
         if self.url is not None:
             return f"[image: {self.url}]"
         return f"[image: {self.media_type or 'unknown'}, {len(self.data)} base64 chars]"
 
 
 def picture_of(block: Mapping[str, Any]) -> Picture:
-    """The picture of an image block; of a source that is none, nothing is known."""
+    """The picture of an image block; an empty one for an invalid source."""
     source = block.get("source")
     members = source if isinstance(source, Mapping) else {}
     if members.get("type") == "url":
@@ -50,7 +50,7 @@ def picture_of(block: Mapping[str, Any]) -> Picture:
 
 
 def _addressed(url: str) -> Picture:
-    """An address may hold the picture itself."""
+    """The picture at an address, which may contain the picture itself."""
     head, comma, data = url.partition(",")
     if head[:5].lower() == "data:" and comma and head.lower().endswith(";base64"):
         return Picture(media_type=head[5:-7].strip(), data=data)
@@ -58,8 +58,8 @@ def _addressed(url: str) -> Picture:
 
 
 def selected_images(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The pictures of the last turn of the user as SelectedImage dicts, those in documents and tool results included.
-    Earlier ones stay words: the service has seen them, and fails when they come again under other names."""
+    """The pictures of the user's last turn as SelectedImage dicts, also those in documents and tool results. Earlier
+    ones stay words: the service has seen them, and fails when they come again under other names."""
     found: list[dict[str, Any]] = []
     number = 0
     for message in _last_turn(messages_of(request)):
@@ -72,7 +72,7 @@ def selected_images(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _last_turn(messages: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The last message of the user, with those of the user directly before it."""
+    """The user's last message, with the user's messages directly before it."""
     end = next((place for place in range(len(messages), 0, -1) if _is_user(messages[place - 1])), 0)
     start = end
     while start and _is_user(messages[start - 1]):
@@ -85,7 +85,7 @@ def _is_user(message: Mapping[str, Any]) -> bool:
 
 
 def _opened(content: Any) -> Any:
-    """A message's content with what its documents consist of in their place, as the prompt shows them."""
+    """A message's content with its documents replaced by their parts, as the prompt shows them."""
     if not isinstance(content, list):
         return content
     return [part for block in content for part in (document_blocks(block) if _is_document(block) else [block])]
@@ -104,7 +104,7 @@ def _image_blocks(content: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _selected(picture: Picture, number: int) -> list[dict[str, Any]]:
-    """The picture as the wire has it; [] for one that cannot be read."""
+    """The picture in the form of the wire; [] for one that cannot be read."""
     data = _decoded(picture.data)
     if not data:
         return []
@@ -120,7 +120,7 @@ def _selected(picture: Picture, number: int) -> list[dict[str, Any]]:
 
 
 def _decoded(text: str) -> bytes:
-    """What the base64 text stands for, b"" when it is none."""
+    """The bytes of a base64 text, b"" when it is invalid."""
     try:
         return _in_slices(text)
     except ValueError:  # blanks, or no padding
@@ -129,7 +129,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _in_slices(text: str) -> bytes:
-    """Standard base64, a little at a time: no other thread runs while a piece is decoded. Raises ValueError."""
+    """Decodes standard base64 in slices, since no other thread runs during a slice. Raises ValueError."""
     pieces = [binascii.a2b_base64(text[at : at + _SLICE], strict_mode=True) for at in range(0, len(text), _SLICE)]
     if any(len(piece) != _SLICE // 4 * 3 for piece in pieces[:-1]):
         raise ValueError("padding in the middle")

@@ -1,6 +1,6 @@
-"""The models of the account, as the service names them: asked for beside requests, never waited for.
+"""The account's models as the service names them. They are asked for in the background; requests never wait for them.
 
-Until it has answered, and when it does not, the snapshot stands in its place. What goes wrong is only told to the log.
+Until the service has answered, or if it does not, the snapshot is used. Failures are only logged.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from proxy.providers.p5_cursor.wire.envelopes import call_headers
 from proxy.providers.p5_cursor.wire.protobuf import decode
 
 PATH = "/agent.v1.AgentService/GetUsableModels"
-#: An envelope, and the content type of streams, are refused here.
+#: This endpoint refuses envelopes, and the content type of streams.
 CONTENT_TYPE = "application/proto"
 
-#: An answer beyond this is none; the service names some hundred models.
+#: A longer answer is rejected; the service names some hundred models.
 MAX_BODY_BYTES = 1024 * 1024
 MAX_MODELS = 1000
 #: The first question, and one more when it did not get through.
@@ -38,18 +38,18 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True, slots=True)
 class CatalogTimers:
-    """In seconds: how long one question may take, and how long its answer counts."""
+    """Seconds that one question may take, and that its answer is valid."""
 
     answer: float = 8.0
     fresh: float = 300.0
 
 
 class _NoCatalog(Exception):
-    """Why there is no list, in words for the log."""
+    """There is no list; the text is the reason for the log."""
 
 
 class LiveCatalog:
-    """One object an application; `close` it at the end."""
+    """The catalogue of one application; `close` it at the end."""
 
     def __init__(self, services: Services, credentials: CredentialSource) -> None:
         self._services = services
@@ -59,18 +59,18 @@ class LiveCatalog:
         self._asked_with: Secret | None = None
         self._fresh_until = 0.0
         self._refreshing: asyncio.Task[None] | None = None
-        self._told = ""
+        self._noted = ""
 
     def ids(self) -> tuple[str, ...]:
-        """Ids of the service: those that it named last, else the snapshot."""
+        """Ids of the service: the latest it named, else the snapshot."""
         return self._ids
 
     def catalog(self, added: Added = ()) -> Catalog:
-        """The catalogue with them in its list, and with those of the settings."""
+        """The catalogue with these ids, and with those of the settings."""
         return catalog_of(added, self._ids)
 
     def refresh_soon(self) -> None:
-        """Asks the service beside whatever goes on, unless it was asked for this account within the last minutes."""
+        """Asks the service in the background, unless it was asked for this account within the last minutes."""
         if self._refreshing is None or self._refreshing.done():
             self._refreshing = asyncio.create_task(self._refresh())
 
@@ -87,7 +87,7 @@ class LiveCatalog:
             self._asked_with, self._fresh_until = access, self._services.clock() + self._timers.fresh
             self._adopt(await self._ask(access))
         except SignInError:
-            return  # the request that is made now says so
+            return  # the current request reports the failure
         except (ProxyError, _NoCatalog) as error:
             self._tell("warn", "cursor_models_not_listed", str(error))
 
@@ -97,13 +97,13 @@ class LiveCatalog:
         self._tell("info", "cursor_models_listed", f"{len(ids)} models")
 
     def _tell(self, level: str, msg: str, detail: str) -> None:
-        """Once, as long as nothing changes: it is asked every few minutes."""
-        if self._told != msg + detail:
-            self._told = msg + detail
+        """Logs a note once until it changes: the service is asked every few minutes."""
+        if self._noted != msg + detail:
+            self._noted = msg + detail
             self._services.log.write(level, LABEL, msg, detail=detail)
 
     async def _ask(self, access: Secret) -> tuple[str, ...]:
-        """Raises _NoCatalog."""
+        """Asks the service. Raises _NoCatalog."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 async with asyncio.timeout(self._timers.answer):
@@ -131,7 +131,7 @@ class LiveCatalog:
 
 
 def model_ids(body: bytes) -> tuple[str, ...]:
-    """The ids in an answer, each once and in its order. Raises _NoCatalog when there is none.
+    """The ids in an answer, each once and in its order. Raises _NoCatalog when there are none.
 
     >>> model_ids(b'{"models": [{"modelId": "gpt-5.5"}, {"modelId": "auto"}]}')
     ('gpt-5.5', 'auto')
@@ -159,7 +159,7 @@ def _proto_rows(body: bytes) -> Iterator[Any]:
 
 
 def _fit(ids: Iterable[Any]) -> Iterator[str]:
-    """Those that can stand behind a prefix."""
+    """The ids that may follow a prefix."""
     for model in ids:
         if isinstance(model, str) and 0 < len(model) <= MAX_ID and model.isprintable() and " " not in model:
             yield model

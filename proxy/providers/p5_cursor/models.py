@@ -1,7 +1,7 @@
-"""From a requested name to what a run is told of its model: id, parameters, mode. Pure.
+"""Turns a requested name into the model of a run: id, parameters, mode. Pure.
 
-An id may carry the effort and `-fast` at its end; which of these exist differs by model, and only the lists of the
-service tell: the snapshot, and what it said itself.
+An id may end with an effort and `-fast`. Which of these exist differs by model, and is known only from the service's
+lists: the snapshot, and its own answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Parameters = tuple[tuple[str, str], ...]
 _NOT_FAST: Parameters = (("fast", "false"),)
 _IS_FAST: Parameters = (("fast", "true"),)
 
-#: effort asked for -> what may stand behind an id, the best first
+#: requested effort -> endings of an id, the best first
 _SUFFIXES: Mapping[str | None, tuple[str, ...]] = {
     "low": ("-low",),
     "medium": ("-medium",),
@@ -33,9 +33,9 @@ _SUFFIXES: Mapping[str | None, tuple[str, ...]] = {
     "xhigh": ("-xhigh", "-extra-high", "-high"),
     "max": ("-max", "-xhigh", "-extra-high", "-high"),
 }
-#: An id that ends so has its effort, or a name that looks like it (`gpt-5.1-codex-max`).
+#: An id with such an ending has its effort, or a name that looks like it (`gpt-5.1-codex-max`).
 _ENDINGS = ("-extra-high", "-medium", "-xhigh", "-high", "-low", "-max", "-none")
-#: What is tried when the service refuses a bare id: the usual efforts, then the highest that there is.
+#: Endings to try when the service refuses a bare id: the usual efforts, then the highest that exists.
 _STRONGER = ("-high", "-medium", "-max", "-xhigh", "-extra-high", "-low", "-none")
 
 _MODES: Mapping[str, Mode] = {
@@ -60,11 +60,11 @@ class Selection:
 
 
 def select(name: str, request: Mapping[str, Any], known: Collection[str], added: Added = ()) -> Selection:
-    """What a normalised name comes to. Raises RequestError for one that is none of P5's.
+    """Resolves a normalised name. Raises RequestError for one that is not P5's.
 
-    request  the hub request: its effort, and the mode in its metadata, count where the name says nothing of them
-    known    ids that the service named, beside those of the snapshot
-    added    those of the settings, which need no prefix
+    request  the hub request: its effort, and the mode in its metadata, apply when the name does not set them
+    known    ids that the service named, besides those of the snapshot
+    added    ids of the settings, which need no prefix
     """
     bare = CATALOG.behind(CATALOG.called(name))
     if bare in dict(added):
@@ -82,7 +82,7 @@ def select(name: str, request: Mapping[str, Any], known: Collection[str], added:
 
 
 def forms() -> str:
-    """The sentence that says which names are accepted."""
+    """The sentence about accepted names."""
     return f"Accepted: {', '.join(NAMES)}, and {', '.join(f'{prefix}<model-id>' for prefix in PREFIXES)}."
 
 
@@ -106,7 +106,7 @@ def _with_effort(model: str, effort: str | None, known: Collection[str]) -> str:
 
 
 def _selection(model: str, mode: int, known: Collection[str]) -> Selection:
-    """The id as the service takes it, and what it does not say."""
+    """The id for the service, and parameters for what it does not say."""
     if model == COMPOSER:  # without the parameter it runs fast, at a higher price
         return Selection(model, _NOT_FAST, mode)
     base, fast = _without_fast(model)
@@ -116,7 +116,7 @@ def _selection(model: str, mode: int, known: Collection[str]) -> Selection:
 
 
 def _sent(model: str) -> str:
-    """The lists call it `auto`, and a run does not."""
+    """The id in a run, which does not use the lists' name `auto`."""
     return AUTOMATIC if model == "auto" else model
 
 
@@ -134,7 +134,7 @@ def _is_known(model: str, known: Collection[str]) -> bool:
 
 
 def _exists(model: str, known: Collection[str]) -> bool:
-    """Whether a model is listed at either speed."""
+    """Whether a model is listed at any speed."""
     return _is_known(model, known) or _is_known(model + _FAST, known)
 
 
@@ -143,7 +143,7 @@ def _mode_asked(request: Mapping[str, Any]) -> Mode:
 
 
 def _modes(metadata: Any) -> Iterator[Mode]:
-    """The modes that the metadata names; words that are none of them count for nothing."""
+    """The modes that the metadata names; unknown words are ignored."""
     for member in _MODE_MEMBERS if isinstance(metadata, Mapping) else ():
         word = metadata.get(member)
         if isinstance(word, str) and word in _MODES:

@@ -1,5 +1,5 @@
-"""The whole request as one text: the service takes no conversation of ours. Pure, and slow with megabytes of text: to
-be called in a thread.
+"""The whole request as one text, since the service accepts no conversation. Pure, and slow for megabytes of text: call
+it in a thread.
 
     <system>
     Be brief.
@@ -9,8 +9,8 @@ be called in a thread.
     Q
     </user>
 
-Nothing is escaped. A rendering is pieces of text that are joined once, so that deep results are not copied again and
-again; one without pieces is left out, together with the gap before it.
+Nothing is escaped. A rendering is pieces of text that are joined once, so that deep results are not copied repeatedly.
+One without pieces is left out, with the gap before it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Block = Mapping[str, Any]
 Pieces = Iterable[str]
 
 _GAP = "\n\n"
-#: A token has about so many characters.
+#: Characters of a token, about.
 _TOKEN = 4
 
 
@@ -50,19 +50,19 @@ def render(request: Mapping[str, Any]) -> str:
 
 
 def check_content(request: Mapping[str, Any]) -> None:
-    """Raises InvalidRequest for a request in which nobody says anything: an empty turn is no question."""
+    """Raises InvalidRequest for a request without any content: an empty turn is no question."""
     if not any(True for message in _messages(request) for _ in message):
         raise InvalidRequest("`messages`: none of them has any content for this model", param="messages")
 
 
 def estimate(prompt: str) -> int:
-    """Its tokens, about."""
+    """The approximate tokens of a prompt."""
     return len(prompt) // _TOKEN
 
 
 def prompt_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tools that the model is told of: those that the client runs, unless it wants no call. The service searches
-    and fetches by itself."""
+    """The tools that the prompt names: those that the client runs, unless it wants no call. The service itself searches
+    and fetches."""
     choice = request.get("tool_choice")
     if isinstance(choice, Mapping) and choice.get("type") == "none":
         return []
@@ -73,7 +73,7 @@ def prompt_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _section(name: str, body: Pieces) -> Iterator[str]:
-    """A body between tags; without a body, nothing."""
+    """A body between tags; nothing without a body."""
     pieces = iter(body)
     for first in pieces:
         yield f"<{name}>\n{first}"
@@ -92,7 +92,7 @@ def _joined(renderings: Iterable[Pieces], gap: str = _GAP) -> Iterator[str]:
 
 
 def _system(request: Mapping[str, Any]) -> Iterator[str]:
-    """The system texts, but that of the client's billing, and the form that the answer must have."""
+    """The system texts without the client's billing text, and the required form of the answer."""
     texts = [text for text in texts_of(request.get("system")) if not text.startswith(BILLING_PREFIX)]
     return _joined(_text(text) for text in (*texts, format_in_words(request)))
 
@@ -148,7 +148,7 @@ def _image(block: Block) -> Pieces:
 
 
 def _document(block: Block) -> Pieces:
-    """What can be read of it; of any other the model is told that it is missing."""
+    """The readable parts of a document, or a note that it was left out."""
     readable = document_blocks(block)
     return _joined(map(_block, readable)) if readable else [omitted(block)]
 
@@ -173,7 +173,7 @@ def _result(block: Block) -> Iterator[str]:
 
 
 def _child(block: Any) -> Pieces:
-    """A block of a result, where fewer are known."""
+    """A block of a result, where fewer types are known."""
     kind = _kind(block)
     return _CHILDREN[kind](block) if kind in _CHILDREN else [f"[unsupported tool result block: {kind}]"]
 

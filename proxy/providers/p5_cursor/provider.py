@@ -28,7 +28,7 @@ from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.upstream.adapter import RequestCredential
 from proxy.providers.upstream.attempts import AttemptRunner
 
-#: Pictures go along with a run as they are, and nobody fetches one. An answer is as long as the service lets it be.
+#: Pictures go along with a run unchanged, and none is fetched. The service decides how long an answer may be.
 INGRESS = IngressRules(
     image_urls=False, tools=BridgedTools("Cursor", frozenset({"Read", "Write", "Bash"})), honours=frozenset({"stop"})
 )
@@ -52,14 +52,14 @@ class CursorProvider(SignedInProvider[CursorSettings]):
 
     @property
     def open_runs(self) -> OpenRuns:
-        """Runs that answer, or wait for a tool of their client."""
+        """The runs that are answering, or waiting for a tool of their client."""
         return self._state.runs
 
     def ingress(self, model: str) -> IngressRules:
         return INGRESS
 
     def hosted_tools(self, model: str) -> frozenset[str]:
-        return frozenset({"web_search", "web_fetch"})  # the model has both, whether a request asks for them or not
+        return frozenset({"web_search", "web_fetch"})  # the model has both, even if a request does not ask for them
 
     def catalog(self) -> Catalog:
         return self._state.models.catalog(self._settings.models)
@@ -81,7 +81,7 @@ class CursorProvider(SignedInProvider[CursorSettings]):
         return AttemptRunner(call, self._services, adapter).run()
 
     def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
-        """Whoever gets the result that a run waits for has the conversation now."""
+        """Drops a waiting run whose tool result went to another provider, which has the conversation now."""
         run = self._state.runs.find(owner)
         if run is not None and run.offered is not None and find_result(request, run.offered.tool_use_id) is not None:
             self._services.log.write("info", LABEL, "cursor_conversation_moved", reqId=request_id, run=run.id)
@@ -98,6 +98,6 @@ def machine_here() -> Machine:
     system = f"{platform.system().lower()} {platform.machine()}"
     try:
         workspace = str(Path.cwd())
-    except OSError:  # it was removed under a process that goes on
+    except OSError:  # it was removed under a running process
         workspace = ""
     return Machine(system, os.environ.get("SHELL", ""), workspace)

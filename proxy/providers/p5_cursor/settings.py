@@ -25,7 +25,7 @@ def build(value: Any) -> str:
 
 @dataclass(frozen=True)
 class CursorSettings(Rows):
-    """Read from the settings as they are now: `config.section(CursorSettings)`."""
+    """The current settings of P5: `config.section(CursorSettings)`."""
 
     base_url: str = row("p5.baseUrl", "PROXY_P5_BASE_URL", "https://api2.cursor.sh", url, "The API of p5.")
     client_version: str = row(
@@ -33,7 +33,7 @@ class CursorSettings(Rows):
         "PROXY_P5_CLIENT_VERSION",
         "cli-2026.10.01-e373342",
         build,
-        "Build of the vendor's client that p5 gets; the service refuses old ones.",
+        "Build of the vendor's client in requests to p5; the service refuses old ones.",
     )
     models: Added = models_row(
         "p5", BASES, service_id, "also without a prefix; with a base, in the efforts of that model"

@@ -1,6 +1,6 @@
-"""The ids of the service's models as of June 2026: what is known before the service was asked, or when it cannot be.
+"""The ids of the service's models as of June 2026: used before the service has answered, or when it cannot.
 
-An id is a base with an effort behind it and perhaps `-fast`; for many bases only some of these exist.
+An id is a base, an effort and perhaps `-fast`; for many bases only some of these exist.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SNAPSHOT: tuple[str, ...] = tuple(
 BASES: frozenset[str] = frozenset((*SNAPSHOT, *(base for base, _, _ in _ROWS)))
 
 #: Efforts of newer models, whose bare ids the service may refuse; seen in August 2026 in the lists of other clients.
-#: They are no part of the list above: it stands for what may be asked for without a question.
+#: They are not in the list above, which has what may be requested without asking.
 LATER: frozenset[str] = frozenset(
     base + effort
     for base, efforts in (

@@ -1,8 +1,8 @@
-"""Calls of tools that the model writes as XML into its text, as it saw them in the history. Pure.
+"""Tool calls that the model writes as XML into its text, as it saw them in the history. Pure.
 
     <tool_use id="x" name="Grep">{"pattern": "a"}</tool_use>
 
-What is not such a call is text, to the last character; text that could become one is held back.
+Anything else is text, to the last character; text that could become a call is held back.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from typing import Any
 
 from proxy.core.sse import load_json
 
-#: An element that is longer is text; what of it was not passed on by then is held in memory, in characters.
+#: Characters of an element; a longer one is text. Until then it is held in memory.
 MAX_ELEMENT = 1024 * 1024
 
 _OPEN, _CLOSE = "<tool_use", "</tool_use>"
-#: Followed by a character that cannot go on with the name of the tag.
+#: Followed by a character that cannot continue the tag's name.
 _START = re.compile(rf"{_OPEN}(?![0-9A-Za-z_])")
-#: Possessive, and only from the start of a word: a long tag that is none takes linear time.
+#: Possessive, and only from the start of a word, so that a long invalid tag takes linear time.
 _ATTRIBUTE = re.compile(r"""(?<![\w:.-])([A-Za-z_][\w:.-]*+)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""", re.ASCII)
-#: The ampersand last: what it brings forth is text.
+#: The ampersand last: its result is text.
 _ENTITIES = (("&quot;", '"'), ("&apos;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
 
 @dataclass(frozen=True)
 class XmlCall:
-    """A call that stood in the text."""
+    """A call in the text."""
 
     name: str
     input: dict[str, Any]
 
 
 class XmlCalls:
-    """Splits text into text and the first call in it. What comes behind the call is ignored: models like to go on with
-    a result of their own invention, so the answer ends there.
+    """Splits text into text and the first call in it. Text after the call is ignored: models tend to invent its result,
+    so the answer ends there.
 
-    The pieces put together are the same for any split of the text. Without tools there is nothing to find.
+    The joined pieces are equal for any split of the text. Without tools there is nothing to find.
 
     >>> calls = XmlCalls({"Read"})
     >>> calls.feed('I look. <tool_use name="Read">{"file_path":"/a"}</tool'), calls.feed("_use> And then")
@@ -49,10 +49,10 @@ class XmlCalls:
         self._tools = frozenset(tools)
         self._call: XmlCall | None = None
         self._element: _Element | None = None
-        self._start = ""  # what an element may begin with, at the end of the text so far
+        self._start = ""  # possible beginning of an element at the end of the text so far
 
     def feed(self, text: str) -> list[str | XmlCall]:
-        """At most one text and, behind it, the call."""
+        """At most one text, followed by the call."""
         if not self._tools:
             return [text] if text else []
         if self._call is not None:
@@ -67,13 +67,13 @@ class XmlCalls:
         return [*([said] if said else []), *([self._call] if self._call is not None else [])]
 
     def flush(self) -> str:
-        """What is held back, when nothing more comes or something else comes before it."""
+        """Releases the held text, when nothing more comes or something else comes first."""
         held = self._start + ("".join(self._element.parts) if self._element is not None else "")
         self._start, self._element = "", None
         return held
 
     def _plain(self, text: str, position: int, texts: list[str]) -> int:
-        """Passes on what is before the next element. Returns where that begins."""
+        """Passes on the text before the next element. Returns the element's start."""
         found = _START.search(text, position)
         if found is not None and found.end() < len(text):
             self._element = _Element()
@@ -86,7 +86,7 @@ class XmlCalls:
         return len(text)
 
     def _element_part(self, text: str, position: int, texts: list[str]) -> int:
-        """Takes text into the open element. Returns where that ends, or the text."""
+        """Takes text into the open element. Returns the end of the element, or of the text."""
         element = self._element or _Element()
         end = element.take(text, position)
         if end is None:
@@ -102,8 +102,8 @@ class XmlCalls:
 
 
 class _Element:
-    """An element up to where the text has come. It is read once: only as much of what was before is looked at again as
-    its end tag may have begun in."""
+    """An element as far as it has come. Each character is read once: only a possible beginning of the end tag is read
+    again."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -120,7 +120,7 @@ class _Element:
         return end
 
     def overflow(self) -> list[str]:
-        """The parts of an element that is too long to be a call: they need not be held any longer."""
+        """Releases the parts of an element that is too long to be a call."""
         if self.size <= MAX_ELEMENT:
             return []
         parts, self.parts = self.parts, []
@@ -144,7 +144,7 @@ class _Element:
 
 
 def _call_in(element: str, tools: Collection[str]) -> XmlCall | None:
-    """The call that a whole element is; None when it is text."""
+    """The call in a whole element; None when it is text."""
     tag, _, rest = element.partition(">")
     attributes = {name: double or single for name, double, single in _ATTRIBUTE.findall(tag, len(_OPEN))}
     name = _plain_text(attributes.get("name", ""))

@@ -1,1 +1,1 @@
-"""What every provider uses to reach a service: attempts, retries, transport, one adapter a wire."""
+"""The way from a provider to its service: attempts, retries, transport, one adapter a wire."""

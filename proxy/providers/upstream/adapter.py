@@ -1,7 +1,7 @@
-"""What the runner of attempts is given: the adapter of an upstream, and in it the adapter of the wire that it speaks.
+"""The adapters that run an attempt: that of an upstream, and in it that of its wire.
 
-An upstream differs in sign-in, address and what its failures mean; a wire in how a request is written and its answer
-is read. A provider brings an `UpstreamAdapter`; the three wires are `chat_wire`, `responses_wire` and `messages_wire`.
+An upstream differs in sign-in, address and the meaning of its failures; a wire in how requests are written and answers
+are read. A provider brings an `UpstreamAdapter`; the three wires are `chat_wire`, `responses_wire` and `messages_wire`.
 What their adapters share is here too: the body of a request, its credential, and translation in a thread.
 """
 
@@ -25,7 +25,7 @@ from proxy.providers.upstream.transport import Batch, Service
 
 
 class AnswerReducer(Protocol):
-    """Upstream events to Messages events."""
+    """Reduces upstream events to Messages events."""
 
     produced: bool
     finished: bool
@@ -37,11 +37,11 @@ class AnswerReducer(Protocol):
 
 
 class WireAdapter(Protocol):
-    """One request on a wire: its body, and how the answer is read."""
+    """One request on a wire: writes its body, and reads the answer."""
 
     @property
     def after_tool_result(self) -> bool:
-        """Whether the request ends with the result of a tool: an empty answer to that may be meant."""
+        """Whether the request ends with the result of a tool: an empty answer to it may be intended."""
         ...
 
     def reducer(self, stream: MessageStream) -> AnswerReducer:
@@ -50,7 +50,7 @@ class WireAdapter(Protocol):
 
     @property
     def estimates_at_once(self) -> bool:
-        """Whether `estimate` has so little to count that nothing else has to be done meanwhile."""
+        """Whether `estimate` is so quick that nothing else needs to run meanwhile."""
         ...
 
     async def estimate(self) -> int:
@@ -58,7 +58,7 @@ class WireAdapter(Protocol):
         ...
 
     def rough_estimate(self) -> int:
-        """The same when counting is too busy."""
+        """Input tokens when counting is too busy."""
         ...
 
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
@@ -66,11 +66,11 @@ class WireAdapter(Protocol):
         ...
 
     def recover(self, error: UpstreamError) -> bool:
-        """Writes another body after a refusal that lies in this one; False when there is none."""
+        """Writes another body after a refusal of this one; False when there is none."""
         ...
 
     def let_go(self) -> None:
-        """Something of the answer was read, so there is no other attempt: what only that would need may go."""
+        """Releases what only another attempt would need, once some of the answer was read."""
         ...
 
 
@@ -92,25 +92,25 @@ class UpstreamAdapter(Protocol):
         ...
 
     def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
-        """A failure of the stream in the light of the events before it, and of what the client has seen."""
+        """Adjusts a failure to the events before it, and to what the client has seen."""
         ...
 
     async def recover(self, error: UpstreamError) -> bool:
-        """Removes a cause that does not lie in the body, such as an expired token; True when the request should be
-        sent again at once. Each recovery may be tried once."""
+        """Removes a cause outside the body, such as an expired token; True when the request should be sent again at
+        once. Each recovery may be tried once."""
         ...
 
     def client_error(self, error: UpstreamError) -> UpstreamError:
-        """The error as the client gets it."""
+        """The error for the client."""
         ...
 
 
-#: Members that hold the conversation: most of their items were sent the turn before.
+#: Members that hold the conversation, whose items were mostly sent the turn before.
 _HISTORIES = frozenset({"messages", "input"})
 
 
 class RequestBody:
-    """The body of a request, and its bytes: written when they are first needed, since P1 may send only a part.
+    """The body of a request. Its bytes are written when first needed, since P1 may send only a part.
 
     large  whether they are written in a thread
     """
@@ -122,7 +122,7 @@ class RequestBody:
 
     @property
     def payload(self) -> bytes:
-        """All of it. Of a large body `written` is what the loop asks for."""
+        """All bytes of the body. The loop uses `written` for a large one."""
         if self._payload is None:
             self._payload = self._write()
         return self._payload
@@ -131,15 +131,15 @@ class RequestBody:
         return b"{" + object_json(self.members, _HISTORIES, large=self.large) + b"}"
 
     async def written(self) -> bytes:
-        """For an `UpstreamRequest`, which then holds no bytes of its own."""
+        """The bytes for an `UpstreamRequest`, which then holds none of its own."""
         return await asyncio.to_thread(lambda: self.payload) if self.large and self._payload is None else self.payload
 
     def replace(self, members: dict[str, Any]) -> None:
-        """From the next attempt on the request has this body."""
+        """Replaces the body from the next attempt on."""
         self.members, self._payload = members, None
 
     def let_go(self) -> None:
-        """It is not sent any more."""
+        """Drops the body, which will not be sent again."""
         self.replace({})
 
 
@@ -148,11 +148,11 @@ MAX_NAMED = 10
 
 
 def note_simplified(call: Call, services: Services, service: Service) -> None:
-    """Says in the log which tools are not sent in full."""
+    """Logs which tools are not sent in full."""
     if call.simplified:
-        told = {"count": len(call.simplified), "tools": [cut(name) for name in call.simplified[:MAX_NAMED]]}
+        fields = {"count": len(call.simplified), "tools": [cut(name) for name in call.simplified[:MAX_NAMED]]}
         msg = f"{service.service}_tools_simplified"
-        services.log.write("warn", service.label, msg, reqId=call.request_id, **told)
+        services.log.write("warn", service.label, msg, reqId=call.request_id, **fields)
 
 
 def let_go(call: Call, policy: AnswerPolicy | None, body: RequestBody) -> None:
@@ -169,12 +169,12 @@ T = TypeVar("T")
 def translated(
     call: Call, translate: Callable[[], T], answer: Callable[[T], AsyncGenerator[list[Event], None]]
 ) -> AsyncGenerator[list[Event], None]:
-    """The answer to a call. Raises what `translate` raises, of a large request when the answer is asked for.
+    """The answer to a call. Raises what `translate` raises; for a large request only when the answer is read.
 
     translate  the request in the upstream's form: pure, since it may run in a thread
     answer     asks the upstream with that
     """
-    # of a small one no generator of its own: each layer between an upstream and the writer costs every event
+    # a small one gets no generator of its own: each layer between an upstream and the writer costs every event
     return _in_thread(translate, answer) if call.large else answer(translate())
 
 
@@ -187,7 +187,7 @@ async def _in_thread(
 
 
 class RequestCredential:
-    """`renewed` tells whether that has happened; `timings` of the request learn how long it waited."""
+    """The credential of one request. `renewed`: whether it was renewed; `timings` learn how long the request waited."""
 
     def __init__(self, credentials: CredentialSource, timings: Timings | None = None) -> None:
         self._credentials = credentials
@@ -197,19 +197,19 @@ class RequestCredential:
 
     @property
     def current(self) -> Credential:
-        """The one to send. Only after `get`."""
+        """The credential to send. Only after `get`."""
         if self._current is None:
             raise RuntimeError("used before sign-in")
         return self._current
 
     @property
     def account_id(self) -> str | None:
-        """Whose it is, as far as that is known."""
+        """The id of the account, if known."""
         return self._current.account_id if self._current is not None else None
 
     async def get(self) -> Credential:
-        """Raises ProxyError."""
-        if self._current is not None:  # what came before the first attempt is over
+        """Loads the credential. Raises ProxyError."""
+        if self._current is not None:  # an earlier failure no longer matters
             self._current = await self._credentials.get()
             return self._current
         self._timings.signing_in()
@@ -218,7 +218,7 @@ class RequestCredential:
         return self._current
 
     async def renew(self) -> bool:
-        """Another one in place of a refused one; False when that was done before. Raises ProxyError."""
+        """Renews a refused credential; False when that was done before. Raises ProxyError."""
         if self.renewed or self._current is None:
             return False
         self.renewed = True

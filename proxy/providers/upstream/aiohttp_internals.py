@@ -1,16 +1,16 @@
-"""What is used of aiohttp beyond its documented interface: here and nowhere else.
+"""All uses of aiohttp beyond its documented interface.
 
-    HookedConnector     every connection of a session passes a method of ours before it is opened, tells the reader of
-                        an answer at once when it breaks, and is not used again when something was said on it unasked;
-                        a tunnel is open whatever 2xx the proxy answers with
-    BodyResponse        an answer whose body gives what arrived before it tells what broke, in errors of one kind, and
-                        in pieces between which others get their turn
-    lead_through_proxy  a request gets its proxy after the session built it
+    HookedConnector     passes every connection of a session to a method of ours before it is opened, informs the reader
+                        of an answer at once when it breaks, and does not reuse it after an unrequested message; a
+                        tunnel is open whatever 2xx the proxy answers with
+    BodyResponse        an answer whose body returns what arrived before it raises the fault, in errors of one kind, and
+                        in pieces between which other tasks run
+    lead_through_proxy  gives a request its proxy after the session built it
     UpgradeResponse     the answer to an upgrade with header lists that aiohttp takes for single tokens
     OpenWebSocket       the transport of a WebSocket, the headers of its upgrade, messages that have arrived, and
                         messages in fragments
 
-`tests/providers/upstream/test_aiohttp_internals.py` says which of these an aiohttp release changed.
+`tests/providers/upstream/test_aiohttp_internals.py` shows which of these an aiohttp release changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from yarl import URL
 
 from proxy.core.sizes import MAX_RATIO, most_unpacked
 
-#: A body gives no more at a time: what came packed is unpacked as it is read, and may be a thousand times as long.
+#: Most bytes of a body returned at once: packed content is unpacked as it is read, and may be a thousand times as long.
 PIECE_BYTES = 32 * 1024
 
 #: Opens the connection for a request. Raises aiohttp's errors.
@@ -42,8 +42,8 @@ Connect = Callable[[], Awaitable[Connection]]
 
 
 class WatchedProtocol(ResponseHandler):
-    """One connection. aiohttp's own forgets the body that is being read when its parser gives up, so that the reader
-    waits on, or finds the connection closed without a reason."""
+    """One connection. aiohttp's own forgets the body that is being read when its parser gives up. The reader then waits
+    on, or finds the connection closed without a reason."""
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         body = self._payload
@@ -63,7 +63,7 @@ class WatchedProtocol(ResponseHandler):
 
 
 def _break_off(body: object, cause: BaseException | None) -> None:
-    """Nothing more comes of a body: its reader is told, unless it knows."""
+    """Fails a body that will get no more bytes, unless its reader already knows."""
     if isinstance(body, aiohttp.StreamReader) and not body.is_eof() and body.exception() is None:
         body.set_exception(aiohttp.ClientPayloadError(f"the answer broke off ({type(cause).__name__})"))
 
@@ -80,7 +80,7 @@ class HookedConnector(aiohttp.TCPConnector):
     ) -> Connection:
         connect = partial(super().connect, req, traces, timeout)
         connection = await self.connect_for(req, connect)
-        # What came after the end of an answer would be taken for the beginning of the next.
+        # Anything after the end of an answer would be taken for the beginning of the next.
         while connection.protocol is not None and connection.protocol.should_close:
             connection.close()
             connection = await self.connect_for(req, connect)
@@ -97,7 +97,7 @@ class HookedConnector(aiohttp.TCPConnector):
 
 
 class _TunnelResponse(aiohttp.ClientResponse):
-    """The answer to CONNECT. Any 2xx opens the tunnel (RFC 9110, 9.3.6); aiohttp knows 200 alone."""
+    """The answer to CONNECT. Any 2xx opens the tunnel (RFC 9110, 9.3.6); aiohttp accepts only 200."""
 
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
         await super().start(connection)
@@ -107,19 +107,19 @@ class _TunnelResponse(aiohttp.ClientResponse):
 
 
 def lead_through_proxy(request: aiohttp.ClientRequest, proxy: str, headers: Mapping[str, str]) -> None:
-    """Sends a request through a proxy: in a tunnel when its destination is behind TLS, else in absolute form.
+    """Sends a request through a proxy: in a tunnel when its destination uses TLS, else in absolute form.
 
-    headers  what the proxy alone may see
+    headers  only the proxy may see them
     """
-    # Those headers go with CONNECT only. The credential is none of the URL's, which aiohttp quotes in its errors.
+    # Those headers go with CONNECT only. The credential is not in the URL, which aiohttp quotes in its errors.
     request.update_proxy(URL(proxy), None, headers)
     if not request.is_ssl():
         request.headers.update(headers)
-        request.url = request.url.with_scheme("http")  # what a proxy understands; aiohttp would write ws:// there
+        request.url = request.url.with_scheme("http")  # as a proxy expects; aiohttp would write ws:// there
 
 
 class UnpacksTooLarge(aiohttp.ClientPayloadError):
-    """A body that is small and unpacks to what no answer needs."""
+    """A small body that unpacks to more than any answer needs."""
 
     def __init__(self) -> None:
         super().__init__(f"the answer unpacks to more than {MAX_RATIO} times the bytes that came")
@@ -127,7 +127,7 @@ class UnpacksTooLarge(aiohttp.ClientPayloadError):
 
 class _Body(aiohttp.StreamReader):
     """The body of an answer. aiohttp's own raises errors of its parser and of the language besides its ClientError, and
-    keeps back what arrived before them. It also gives all that waits at once, and lets nothing else run meanwhile."""
+    withholds what arrived before them. It also returns all waiting bytes at once, without letting other tasks run."""
 
     __slots__ = ()
 
@@ -161,7 +161,7 @@ _TOKENS = {hdrs.UPGRADE: "websocket", hdrs.CONNECTION: "upgrade"}
 
 
 class UpgradeResponse(BodyResponse):
-    """The answer to an upgrade, in a form that aiohttp understands: it takes the lists for single tokens."""
+    """The answer to an upgrade in a form that aiohttp understands: it takes token lists for single tokens."""
 
     @property
     def headers(self) -> CIMultiDictProxy[str]:
@@ -180,7 +180,7 @@ _SHORT, _MEDIUM = 125, 0xFFFF
 
 
 def _masked_head(first_byte: int, size: int) -> bytes:
-    """How a frame of a client begins, without the mask."""
+    """The beginning of a client's frame, without the mask."""
     if size <= _SHORT:
         return struct.pack("!BB", first_byte, _MASKED | size)
     if size <= _MEDIUM:
@@ -189,7 +189,7 @@ def _masked_head(first_byte: int, size: int) -> bytes:
 
 
 class OpenWebSocket(aiohttp.ClientWebSocketResponse[Any]):
-    """aiohttp's WebSocket, with what it keeps to itself."""
+    """aiohttp's WebSocket, with access to its private parts."""
 
     @property
     def transport(self) -> asyncio.Transport | None:
@@ -197,7 +197,7 @@ class OpenWebSocket(aiohttp.ClientWebSocketResponse[Any]):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Those of the answer to the upgrade."""
+        """The headers of the answer to the upgrade."""
         return self._response.headers
 
     @property
@@ -216,12 +216,12 @@ class OpenWebSocket(aiohttp.ClientWebSocketResponse[Any]):
         transport.write(_masked_head(kind, len(masked)) + mask + masked)
 
     async def drain(self) -> None:
-        """Returns when more may be written. Raises OSError, aiohttp.ClientError."""
+        """Waits until more may be written. Raises OSError, aiohttp.ClientError."""
         await self._writer.protocol._drain_helper()
 
     def receive_nowait(self) -> WSMessage | None:
-        """A message that is here already, None when there is none. aiohttp has no call for that, but its `receive`
-        returns such a message without ever waiting: one step of it is enough to know."""
+        """A message that has already arrived, None when there is none. aiohttp has no call for that. But its `receive`
+        returns such a message without waiting, so one step of it is enough to know."""
         reading = self.receive()
         try:
             reading.send(None)

@@ -1,9 +1,8 @@
 """One answer of an upstream, over as many attempts as it takes.
 
-Until the model has said something, nothing that a reader could see is passed on, so an attempt can be repeated without
-a trace; an answer that is sent whole is passed on at its end, and can be repeated until then. Afterwards a failure ends
-the answer; only a stream that merely thought may start over once. What upstreams differ in (sign-in, wire, recoveries,
-words) is the business of the adapter that the runner is given.
+Nothing that a reader could see is passed on before the model's first output, so an attempt can be repeated without a
+trace. An answer that is sent whole can be repeated until its end. Later a failure ends the answer; only a stream that
+merely thought may start over once. The adapter knows how upstreams differ (sign-in, wire, recoveries, messages).
 
 `Attempts` decides what follows a failure, whatever reads the answer: `AttemptRunner` reduces a stream, `Attempts.ask`
 is for answers that are read whole or passed on.
@@ -33,7 +32,7 @@ _JOINED = (How.APPEND, How.PARSE)
 
 
 class HeldEvents:
-    """The events since the last `take`. False while there are none.
+    """Collects events until `take`. False while there are none.
 
     >>> held = HeldEvents()
     >>> held.add(block_delta(0, {"type": "text_delta", "text": text}) for text in "abc")
@@ -45,14 +44,14 @@ class HeldEvents:
         self._max_chars = max_chars
         self._size = 0
         self._events: list[Event] = []
-        self._run: tuple[int, str] | None = None  # index of the block and type of the delta that goes on
+        self._run: tuple[int, str] | None = None  # block index and type of the delta that can be extended
         self._pieces: list[str] = []
 
     def __bool__(self) -> bool:
         return bool(self._events or self._pieces)
 
     def add(self, events: Iterable[Event]) -> None:
-        """Raises BadAnswer when it becomes too much."""
+        """Adds events. Raises BadAnswer when they become too many."""
         for event in events:
             delta = event["delta"] if event["type"] == "content_block_delta" else None
             kind = DELTAS.get(delta["type"]) if delta is not None else None
@@ -116,9 +115,10 @@ class Attempts:
     async def ask(
         self, send: Callable[[int], Awaitable[T]], repeats: Callable[[UpstreamError], bool] = lambda _error: True
     ) -> T:
-        """What `send` makes of an attempt, given its number. Raises its last UpstreamError, and any other error.
+        """Returns what `send` makes of an attempt, given its number. Raises its last UpstreamError, and any other
+        error.
 
-        repeats  whether waiting and asking again is an option after this error; where not, its reader tells of it
+        repeats  whether to wait and ask again after this error; where not, the caller reports it
         """
         while True:
             try:
@@ -153,7 +153,7 @@ class Attempts:
         return self._next(decision)
 
     def after_nothing(self, visible: Visible, *, after_tool_result: bool) -> float | None:
-        """Seconds until an answer without content is asked for again, None when it is not."""
+        """Seconds until an empty answer is requested again, None when it is not."""
         chance = self._services.random()
         decision = decide_empty(
             attempt=self._empty, visible=visible, after_tool_result=after_tool_result, chance=chance
@@ -197,7 +197,7 @@ class AttemptRunner:
         self._attempts = Attempts(services, upstream.profile, call.request_id, upstream.recover)
         self._input_tokens = 0
         self._visible = Visible.NOTHING
-        self._holds = True  # all that another attempt would need
+        self._holds = True  # whether all that another attempt would need is kept
         self._stream = MessageStream(f"msg_{services.new_id()}", call.shown)
         self._stop_words = stops_of(call.request) if "stop_sequences" in call.request else ()
         self._stops: StopSequences | None = None
@@ -205,8 +205,8 @@ class AttemptRunner:
         self._over = False
 
     async def run(self) -> AsyncGenerator[list[Event], None]:
-        """The answer in batches. Raises ProxyError. One generator for all of it: each layer between an upstream and
-        the writer costs every event."""
+        """Yields the answer in batches. Raises ProxyError. A single generator: each layer between an upstream and the
+        writer costs every event."""
         wait: float | None
         await self._upstream.sign_in()
         while True:
@@ -247,25 +247,25 @@ class AttemptRunner:
             await self._attempts.wait(wait)
 
     async def opening(self) -> list[Event]:
-        """`message_start`, with an estimate that is made while the upstream is being contacted. Asked for before `run`,
-        it is sent ahead of work that comes before the answer."""
+        """`message_start`, with an estimate that is made while the upstream is contacted. Called before `run`, it
+        precedes other work before the answer."""
         try:
             self._input_tokens = await self._wire.estimate()
-        except BusyError:  # a number that the end of the stream corrects is no reason to fail
+        except BusyError:  # the end of the stream corrects the number, so it is no reason to fail
             self._input_tokens = self._wire.rough_estimate()
         self._stream.input_tokens = self._input_tokens
         self._stream.start()
         return self._stream.take()
 
     def _begin(self) -> None:
-        """Another attempt: of an answer that was held back nothing is left."""
+        """Begins another attempt, without any held part of an earlier answer."""
         self._stream = self._stream.afresh(shown=self._visible > Visible.BUFFERED)
         if self._visible is Visible.BUFFERED:
             self._visible = Visible.NOTHING
         self._call.record(UpstreamStarted(self._attempts.number))
 
     def _reading(self) -> AnswerReducer:
-        """What reads the answer of this attempt."""
+        """Makes the reducer for this attempt's answer."""
         words = self._stop_words
         self._stops = StopSequences(words, input_tokens=self._input_tokens) if words else None
         self._held = None
@@ -273,8 +273,8 @@ class AttemptRunner:
         return self._wire.reducer(self._stream)
 
     def _read(self, batch: Batch, reducer: AnswerReducer) -> tuple[list[Event], BadAnswer | UpstreamError | None]:
-        """An upstream batch as Messages events, and its failure. What a reader could see is held until the model has
-        said something, or until the end when the client reads nothing before it."""
+        """An upstream batch as Messages events, and its failure. Visible events are held until the model's first
+        output, or until the end when the answer is sent whole."""
         out, failure = self._feed(batch, reducer)
         out = self._stops.feed(out) if self._stops else out
         self._over = reducer.finished or bool(self._stops and self._stops.done)
@@ -285,7 +285,7 @@ class AttemptRunner:
         return out, failure
 
     def _shown(self, out: list[Event], *, said: bool) -> list[Event]:
-        """What of a batch comes out now, with what was held before it."""
+        """The events of a batch that are passed on now, after those that were held."""
         if said:
             self._call.timings.generating()
         if said or self._visible > Visible.BUFFERED:
@@ -299,18 +299,18 @@ class AttemptRunner:
         return out if self._held is None else self._held.take() + out
 
     def _let_go(self) -> None:
-        """After the first batch that was read and cannot be taken back."""
+        """Releases what a repetition would need, after the first batch that cannot be taken back."""
         if self._holds and self._visible is Visible.CONTENT:
             self._holds = False
             self._wire.let_go()
 
     def _seen(self, *, over: bool) -> Visible:
-        """What the client sees of an answer in which something was said."""
+        """What the client sees of an answer with output."""
         return Visible.BUFFERED if self._call.folded and not over else self._stream.visible
 
     def _feed(self, batch: Batch, reducer: AnswerReducer) -> tuple[list[Event], BadAnswer | UpstreamError | None]:
-        """The events of a batch up to its end or its first failure: how the upstream's data was cut into pieces must
-        not decide what comes out before an error."""
+        """The events of a batch up to its end or its first failure. The split of the upstream's data must not decide
+        what comes out before an error."""
         out: list[Event] = []
         try:
             for event in batch:
@@ -323,11 +323,11 @@ class AttemptRunner:
         return merged(out), None
 
     def _rest(self, reducer: AnswerReducer) -> list[Event]:
-        """What must still be said before the stream breaks: nothing, as long as nothing was shown."""
+        """Events that must precede the break of a stream: none while nothing was shown."""
         rest = reducer.interrupt()
         if self._visible <= Visible.BUFFERED:
             return []
-        self._visible = self._seen(over=True)  # what waited for the end of a thought came out
+        self._visible = self._seen(over=True)  # the end of a thought released waiting events
         rest = broken_off(rest) if self._call.converted else rest
         return self._stops.feed(rest) if self._stops else rest
 
@@ -338,14 +338,13 @@ class AttemptRunner:
         return self._profile.error(str(error), kind=kind, code=PROTOCOL_ERROR)
 
     def _may_be_empty(self, reducer: AnswerReducer) -> bool:
-        """Whether an answer without content is passed on. Clients check a model by asking for a single token: any
-        answer will do; and one that was cut by a limit or a filter says so itself."""
+        """Whether an empty answer is passed on. Clients check a model by asking for a single token, and accept any
+        answer. One that was cut by a limit or a filter says so itself."""
         checking = self._call.request.get("max_tokens") in (0, 1)
         return not self._profile.empty_is_failure or checking or reducer.incomplete
 
     def _after_nothing(self) -> float:
-        """Seconds to wait after an answer without content. Raises UpstreamError when the model finished so every time
-        it was asked."""
+        """Seconds to wait after an empty answer. Raises UpstreamError when the model gave one every time."""
         words = "the model completed without producing any output; repeating the request may help"
         nothing = self._upstream.contextualise(self._profile.error(words, kind="overloaded"), self._visible)
         wait = self._attempts.after_nothing(self._visible, after_tool_result=self._wire.after_tool_result)

@@ -25,8 +25,7 @@ from proxy.providers.upstream.transport import UNKNOWN, Batch, Service, Upstream
 
 
 def chat_profile(label: str, service: str, refusal: Callable[[Failure, str | None], UpstreamError]) -> UpstreamProfile:
-    """The profile of a chat upstream: a stream ends with DONE, and one that ends without may be complete all the
-    same."""
+    """The profile of a chat upstream: a stream ends with DONE, though one without it may be complete too."""
     return UpstreamProfile(label, service, partial(is_, DONE), refusal, eof=EOF, whole=_whole, runs=CHAT_RUNS)
 
 
@@ -39,7 +38,7 @@ def _whole(answer: Mapping[str, Any]) -> Batch | None:
 class BodyFallback:
     """Another body for one that a status 400 refused; tried once.
 
-    applies  whether the upstream's message, in lower case, is the one that is meant
+    applies  whether the upstream's message, in lower case, is the expected one
     change   the other body, None when it would be the same
     """
 
@@ -50,7 +49,7 @@ class BodyFallback:
 class ChatWire:
     """One request over chat completions.
 
-    own_ids    whether tool calls get ids of ours, for an upstream whose ids repeat
+    own_ids    whether tool calls get our own ids, for an upstream whose ids repeat
     fallbacks  what may be sent when the body is refused
     """
 
@@ -99,15 +98,15 @@ class ChatWire:
         if not error:
             if "error" not in (event.get("type"), event.get("object")):
                 return
-            error = event  # some put everything at the top level
-        told = {**event, "error": error}
-        raise self._profile.refusal(failure_of(told, now=self._services.clock(), unknown=UNKNOWN), None)
+            error = event  # some put its members at the top level
+        failure = {**event, "error": error}
+        raise self._profile.refusal(failure_of(failure, now=self._services.clock(), unknown=UNKNOWN), None)
 
     def let_go(self) -> None:
         let_go(self._call, self._policy, self.body)
 
     def recover(self, error: UpstreamError) -> bool:
-        """The first fallback that applies and was not tried."""
+        """Applies the first matching fallback that was not tried."""
         if error.status != 400:
             return False
         text = error.message.lower()
@@ -128,5 +127,5 @@ def note_format(call: Call, services: Services, profile: Service) -> None:
 
 
 async def heuristic_estimate(services: Services, call: Call, *, native: bool = False) -> int:
-    """The heuristic count of a request: it knows no vocabulary. `native`: see `heuristic_count`."""
+    """The heuristic count of a request, made without a vocabulary. `native`: see `heuristic_count`."""
     return await services.tokenizer.estimate(partial(heuristic_count, call.request, native=native), size=call.size)

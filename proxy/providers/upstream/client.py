@@ -19,16 +19,16 @@ from proxy.providers.upstream.aiohttp_internals import BodyResponse, HookedConne
 from proxy.providers.upstream.outgoing_proxy import OutboundConnector, TunnelTimers
 
 CONNECT_TIMEOUT_S = 15.0
-#: What to do about TLS that fails.
+#: What to do about failing TLS.
 TRUST = "if the network has a certificate authority of its own, SSL_CERT_FILE must name a file with its certificate"
-#: An error answer is read up to here, and given up when it pauses.
+#: Bytes of an error answer that are read; it is given up when it pauses.
 MAX_ERROR_BYTES = 64 * 1024
 ERROR_IDLE_S = 5.0
-#: Idle connections are kept a little shorter than the usual minute of load balancers.
+#: Slightly shorter than the usual minute of load balancers.
 KEEPALIVE_S = 50.0
-#: Upstream connections at one time; admission keeps requests below it, this is the second line.
+#: Upstream connections at one time. Admission keeps requests below it; this is a second bound.
 MAX_CONNECTIONS = 512
-#: A response head beyond this is not one of an upstream of ours.
+#: A longer response head is not one of our upstreams'.
 MAX_HEADER_BYTES = 32 * 1024
 
 
@@ -36,8 +36,8 @@ MAX_HEADER_BYTES = 32 * 1024
 async def client_session(
     proxies: OutboundProxies, *, clock: Callable[[], float] = time.time, timers: TunnelTimers | None = None
 ) -> AsyncGenerator[aiohttp.ClientSession, None]:
-    """The client for all calls to upstreams and issuers, HTTP and WebSocket, through these outgoing proxies: no
-    cookies, no redirects by default of its users, no time limit as a whole (each call brings its own timers)."""
+    """The client for all calls to upstreams and issuers, HTTP and WebSocket, through these outgoing proxies. No
+    cookies, no redirects unless a call asks for them, no overall time limit (each call brings its own timers)."""
     pool: dict[str, Any] = {"limit": MAX_CONNECTIONS, "keepalive_timeout": KEEPALIVE_S}
     connector = HookedConnector(**pool)
     if proxies.addresses:
@@ -50,8 +50,8 @@ async def client_session(
 def client_over(
     session: aiohttp.ClientSession, *outer: aiohttp.ClientMiddlewareType, **options: Any
 ) -> aiohttp.ClientSession:
-    """Another client over the connections of a `client_session`, with middlewares and options of its own. Closing it,
-    which is its user's to do, leaves the connections alone."""
+    """Another client over the connections of a `client_session`, with its own middlewares and options. Its user must
+    close it, which leaves the connections open."""
     connector = session.connector
     if not isinstance(connector, HookedConnector):
         raise TypeError(type(connector))
@@ -73,7 +73,7 @@ def _client(connector: HookedConnector, *outer: aiohttp.ClientMiddlewareType, **
 
 
 def _connection_times() -> aiohttp.TraceConfig:
-    """Tells the `Timings` that a call brings as its `trace_request_ctx` of a connection that is opened for it."""
+    """Reports the opening of a connection to the `Timings` that a call brings as its `trace_request_ctx`."""
 
     async def begins(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
         if isinstance(context.trace_request_ctx, Timings):
@@ -90,7 +90,7 @@ def _connection_times() -> aiohttp.TraceConfig:
 
 
 async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BYTES) -> bytes:
-    """The beginning of an error body; what arrived so far when it is long, slow or breaks off."""
+    """The beginning of an error body, or as much as arrived when it is long, slow or breaks off."""
     body = bytearray()
     try:
         while len(body) < limit:
@@ -104,15 +104,15 @@ async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BY
     return bytes(body[:limit])
 
 
-#: Bodies of requests up to this size are sent at once, longer ones in pieces of it.
+#: Up to this size bodies are sent at once, longer ones in pieces of it.
 SENT_PIECE = 64 * 1024
 
 
 def in_pieces(
     body: bytes | Pieces, headers: dict[str, str], timer: asyncio.Timeout, timeout_s: float
 ) -> tuple[bytes | AsyncGenerator[bytes | memoryview, None], dict[str, str]]:
-    """What aiohttp is given as the body and as the headers of a POST: a long body goes out piece by piece. A file would
-    do so too, but to read one it is copied at once, on the loop: 30 ms for 60 MB.
+    """The body and headers of a POST for aiohttp: a long body is sent in pieces. A file would be too, but aiohttp
+    copies it at once on the loop, 30 ms for 60 MB.
 
     timer, timeout_s  rescheduled after each piece
     """
@@ -127,10 +127,10 @@ def in_pieces(
 async def _sent(
     body: Iterable[bytes | memoryview], timer: asyncio.Timeout, timeout_s: float
 ) -> AsyncGenerator[bytes | memoryview, None]:
-    """The pieces. After each others get their turn, which a reader as fast as we are would not leave them, and the
-    timer is wound up: a large body may take minutes on a slow line."""
+    """Yields the pieces. After each, other tasks run, even if the reader is as fast as we are, and the timer is
+    rescheduled: a large body may take minutes on a slow line."""
     for piece in body:
         yield piece
-        with contextlib.suppress(RuntimeError):  # the answer came before the end of the request
+        with contextlib.suppress(RuntimeError):  # the answer came before the request's end
             timer.reschedule(asyncio.get_running_loop().time() + timeout_s)
         await asyncio.sleep(0)

@@ -22,27 +22,27 @@ from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json, mended_text
 from proxy.errors import UpstreamError
 from proxy.providers.contract import LARGE_BYTES
 
-#: As `SSEDecoder` gives it: the name of the event, and its data.
+#: As returned by `SSEDecoder`: the name of the event, and its data.
 Frame = tuple[bytes, bytes]
 
-#: Longer data are no piece of a text, as services send them.
+#: Longer data are not one of the pieces of text that services send.
 MAX_DATA_BYTES = 16 * 1024
 
-# Escapes of code points are left out: half of a surrogate pair would become whole.
+# Escapes of code points are excluded: half of a surrogate pair would become whole.
 _INSIDE = rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt])++'
 _LITERAL = re.compile(_INSIDE)
-#: What each event of a Responses stream has of its own beside its text. No reducer reads it.
+#: Members that differ in each event of a Responses stream. No reducer reads them.
 _COUNTED = re.compile(rb'"sequence_number":\s*\d+|"obfuscation":\s*"[^"\\]*"')
 _SAME = b'"sequence_number":0'
 
 
 class TextRuns:
-    """How the events of a wire that are one piece of text are put together.
+    """Joins the events of a wire that are pieces of one text.
 
     members  the names of the members that hold the piece
-    text_of  the text of an event that says nothing else, "" for another: repeating its other members must not
-             change what it means
-    counted  whether each event has a number of its own
+    text_of  the text of an event that says nothing else, "" for another: repeating its other members must not change
+             what it means
+    counted  whether each event has its own number
     """
 
     def __init__(self, members: str, text_of: Callable[[dict[str, Any]], str], *, counted: bool = False) -> None:
@@ -51,7 +51,7 @@ class TextRuns:
         self._counted = counted
 
     def joined(self, frames: list[Frame]) -> list[Frame]:
-        """The frames, with one in the place of each run."""
+        """The frames, with each run replaced by one."""
         last = len(frames) - 1
         if last < 1:
             return frames
@@ -71,14 +71,14 @@ class TextRuns:
         return out + frames[start:]
 
     def _alike(self, frames: list[Frame]) -> list[Frame]:
-        """Without what each event has of its own, and without the data of what is too long to be a piece."""
+        """The frames without an event's own members, and without data too long for a piece."""
         if not self._counted:
             return [(name, data if len(data) <= MAX_DATA_BYTES else b"") for name, data in frames]
         count = _COUNTED.sub
         return [(name, count(_SAME, data) if len(data) <= MAX_DATA_BYTES else b"") for name, data in frames]
 
     def _run(self, frames: list[Frame], start: int) -> tuple[list[bytes], bytes, bytes]:
-        """The pieces of the frames from a place on that are alike, and what comes before and after each."""
+        """The pieces of like frames from `start` on, and what comes before and after each."""
         name, first = frames[start]
         found = self._piece.search(first)
         if found is None:
@@ -93,12 +93,12 @@ class TextRuns:
         return pieces, before, behind
 
     def _whole(self, pieces: list[bytes], before: bytes, behind: bytes) -> bytes | None:
-        """The data of one frame in place of several; None where that would mean something else."""
+        """The data of one frame that replaces several; None when its meaning would differ."""
         inside = b"".join(pieces)
         data = before + inside + behind
         try:
             for piece in pieces:
-                piece.isascii() or piece.decode()  # a character that was cut is none
+                piece.isascii() or piece.decode()  # fails for a character that was cut
             text, event = load_json(f'"{inside.decode()}"'), load_json(data.decode())
         except (ValueError, RecursionError):
             return None
@@ -146,20 +146,20 @@ RESPONSES_RUNS = TextRuns("delta", _responses_text, counted=True)
 MESSAGES_RUNS = TextRuns("|".join(_MESSAGES_PIECES.values()), _messages_text)
 
 
-#: So many events are acted on before others get their turn: one read may bring thousands.
+#: Events handled before other tasks run: one read may bring thousands.
 TOGETHER = 500
 
 Batch = list[dict[str, Any]]
-#: Events that were read, and what is wrong with what follows them.
+#: Events, and what is wrong with the data after them.
 Read = tuple[Batch, UpstreamError | None]
 
 
 class EventReader:
-    """The events of one body.
+    """Reads the events of one body.
 
-    runs        how events that are pieces of one text are put together
-    lenient     what is no text is mended, and the end of the body ends a frame
-    unreadable  the error for what is no event
+    runs        joins events that are pieces of one text
+    lenient     repairs invalid text, and lets the end of the body end a frame
+    unreadable  the error for what is not an event
     """
 
     def __init__(self, runs: TextRuns, *, lenient: bool, unreadable: Callable[..., UpstreamError]) -> None:
@@ -169,10 +169,11 @@ class EventReader:
         self._unreadable = unreadable
 
     async def read(self, chunk: bytes) -> Iterable[Read]:
-        """What this piece completes, b"" at the end of the body. Others are to get their turn between two of these."""
+        """The events that this piece completes, b"" at the end of the body. Other tasks should run between two
+        batches."""
         if self._decoder.held + len(chunk) <= LARGE_BYTES:
             return self._batches(chunk, load_json)
-        # an event that is long may be in there
+        # it may contain a long event
         return await asyncio.to_thread(lambda: list(self._batches(chunk, _load)))
 
     def _batches(self, chunk: bytes, load: Callable[[str], Any]) -> Iterator[Read]:
@@ -200,14 +201,14 @@ class EventReader:
                 event = load(mended_text(data) if self._lenient else data.decode())
             except (ValueError, RecursionError):
                 return batch, self._unreadable("unreadable answer: an event is not JSON")
-            if not isinstance(event, dict):  # what was to stand here is missing
+            if not isinstance(event, dict):  # an expected event is missing
                 return batch, self._unreadable("unreadable answer: an event is not a JSON object")
             batch.append(event)
         return batch, None
 
 
 def loads(data: bytes) -> Any:
-    """The value of the data of an event. A long one is for a thread: others go on meanwhile. Raises ValueError and
+    """Parses the data of an event; long data in a thread, so that other tasks run. Raises ValueError and
     RecursionError."""
     return load_long_json(data) if len(data) > LARGE_BYTES else load_json(data.decode())
 

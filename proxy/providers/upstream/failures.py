@@ -4,8 +4,8 @@ Decisions are values; only the runner of attempts acts on them.
 
 The rule is the table `RETRY_BUDGETS`, for every provider and every transport: nothing is replayed once the client has
 seen a part of the answer, with one exception (a stream that only produced thinking may start over once), and a failure
-that the client repeats by itself is not repeated here for long. Of an answer that is sent whole a client sees nothing
-before its end.
+after which the client itself repeats is not repeated here for long. A client sees nothing of an answer that is sent
+whole before its end.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from proxy.errors import ProxyError, UpstreamError
 
 #: Attempts after the first.
 MAX_RETRIES = 3
-#: A request whose answer was without content is sent again at most this often: it may be what the model means.
+#: Repetitions after an empty answer, at most: the model may intend it.
 MAX_EMPTY_RETRIES = 2
-#: A stream that broke while only thinking was shown.
+#: Repetitions of a stream that broke while only thinking was shown.
 MAX_THINKING_RETRIES = 1
 
 
 @dataclass(frozen=True, slots=True)
 class RetryBudget:
-    """What may still be done about a failed attempt.
+    """What is still allowed after a failed attempt.
 
     recovery  whether its cause may be removed and the request sent again at once: a new token, the whole conversation
     failures  how many attempts may be repeated in all
-    empties   how many answers without content may be asked for again
+    empties   how many empty answers may be requested again
     """
 
     recovery: bool
@@ -38,7 +38,7 @@ class RetryBudget:
     empties: int
 
 
-#: How much the client has seen -> what may be done.
+#: What the client has seen -> what is allowed.
 RETRY_BUDGETS: dict[Visible, RetryBudget] = {
     **dict.fromkeys(
         (Visible.NOTHING, Visible.FRAMING, Visible.BUFFERED), RetryBudget(True, MAX_RETRIES, MAX_EMPTY_RETRIES)
@@ -49,7 +49,7 @@ RETRY_BUDGETS: dict[Visible, RetryBudget] = {
 
 BASE_S = 2.0
 CAP_S = 30.0
-#: A longer wait belongs to the client, which can tell its user.
+#: A longer wait is left to the client, which can show it to its user.
 MAX_WAIT_S = 30.0
 MIN_WAIT_S = 0.1
 
@@ -65,7 +65,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Tell the client."""
+    """Report the error to the client."""
 
 
 Decision = Retry | GiveUp
@@ -78,7 +78,7 @@ def backoff(attempt: int, chance: float) -> float:
 
 
 def decide(error: ProxyError, *, attempt: int, visible: Visible, chance: float) -> Decision:
-    """What to do about a failed attempt.
+    """Decides what follows a failed attempt.
 
     attempt  how many attempts were repeated already
     chance   a random number from 0 to 1
@@ -93,8 +93,8 @@ def decide(error: ProxyError, *, attempt: int, visible: Visible, chance: float) 
 
 
 def decide_empty(*, attempt: int, visible: Visible, after_tool_result: bool, chance: float) -> Decision:
-    """What to do about an answer without content. After a tool result the call itself may have been the answer, so one
-    more attempt is enough there."""
+    """Decides what follows an empty answer. After a tool result the call itself may have been the answer, so one more
+    attempt is enough."""
     allowed = RETRY_BUDGETS[visible].empties
     if attempt >= (min(1, allowed) if after_tool_result else allowed):
         return GiveUp()
@@ -114,10 +114,10 @@ def parse_retry_after(value: str | None, *, now: float) -> float | None:
     return None if moment is None else as_seconds(moment - now)
 
 
-#: How long a client should wait after a failure that usually passes, when the upstream names no time.
+#: How long a client should wait after a failure that usually passes, without a time from the upstream.
 TRANSIENT_WAIT_S = 2.0
-#: Kinds whose status says what the caller should do, whatever the upstream's was. Of what usually passes, the
-#: upstream's is kept, unless it says that the request is wrong.
+#: Kinds that have our status, whatever the upstream's was. Failures that usually pass keep the upstream's, unless it
+#: says that the request is wrong.
 _OWN_STATUS = frozenset({"overloaded", "billing", "usage_limit"})
 #: Kinds that usually pass.
 _PASSING = frozenset({"transient", "upstream_timeout", "overloaded"})
@@ -139,7 +139,7 @@ def upstream_error(label: str, failure: Failure, upstream_id: str | None = None)
 
 
 def client_error(error: UpstreamError, *, sign_in_hint: str) -> UpstreamError:
-    """The error as the client gets it, with a hint where waiting or signing in helps.
+    """The error for the client, with a hint when waiting or signing in helps.
 
     sign_in_hint  what helps after a 401
     """

@@ -70,7 +70,7 @@ class MessagesWire:
         let_go(self._call, self._policy, self.body)
 
     def recover(self, error: UpstreamError) -> bool:
-        """No thoughts of other models where their signatures are refused."""
+        """Removes thoughts of other models after a refusal of their signatures."""
         if error.status != 400 or "signature" not in error.message.lower():
             return False
         body = without_foreign_thoughts(self.body.members)

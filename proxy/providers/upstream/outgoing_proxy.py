@@ -1,8 +1,7 @@
-"""The outgoing proxies applied: every connection of a session passes here, whatever it is for.
+"""Applies the outgoing proxies: every connection of a session passes here, whatever it is for.
 
-A destination behind TLS is reached through a tunnel (CONNECT), another one, the upgrade to a WebSocket included, by a
-request in absolute form. A proxy that fails is an error of its own kind: never repeated by us, and never a reason to go
-directly.
+A TLS destination is reached through a tunnel (CONNECT), any other by a request in absolute form; so is the upgrade to a
+WebSocket. A proxy's failure is an error of its own kind: never repeated by us, and never a reason to go directly.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from proxy.providers.upstream.failures import parse_retry_after
 
 AUTHENTICATION_REQUIRED = 407
 
-#: Why a proxy could not be reached; what is not listed is "no connection".
+#: Why a proxy could not be reached; anything else is "no connection".
 _WHY = {aiohttp.ClientConnectorDNSError: "its name is not known", aiohttp.ClientSSLError: "TLS with it failed"}
 
 
@@ -30,15 +29,15 @@ _WHY = {aiohttp.ClientConnectorDNSError: "its name is not known", aiohttp.Client
 class TunnelTimers:
     """Limits in seconds.
 
-    connect  reaching the proxy, its answer, and TLS with the destination, all together. Less than callers give a
-             connection, so that a silent proxy is what the user hears of
+    connect  reaching the proxy, its answer, and TLS with the destination together. Less than callers allow for a
+             connection, so that a silent proxy is the failure that the user sees
     """
 
     connect: float = 12.0
 
 
 class OutboundConnector(HookedConnector):
-    """Opens connections through the proxies. All that fails here failed before the destination saw anything.
+    """Opens connections through the proxies. A failure here comes before the destination has received anything.
 
     clock  epoch seconds, for a `Retry-After` that is a date
     """
@@ -52,7 +51,7 @@ class OutboundConnector(HookedConnector):
         self._clock = clock
 
     async def connect_for(self, request: aiohttp.ClientRequest, connect: Connect) -> Connection:
-        """A connection for a request. Raises aiohttp's errors, and UpstreamError for those of a proxy."""
+        """A connection for a request. Raises aiohttp's errors, and UpstreamError for a proxy's."""
         proxy = self._outbound.proxy_for(str(request.url))
         if proxy is None:
             return await connect()
@@ -97,7 +96,7 @@ class OutboundConnector(HookedConnector):
             f"refused the tunnel to {_place(request)} (status {error.status});"
             " ask whoever runs it, or list the host in NO_PROXY if it can be reached directly"
         )
-        # Its rule stays as it is, however often a client asks; unless it says that it passes.
+        # A proxy's rule stays the same however often a client asks, unless it says that it passes.
         wait = parse_retry_after(hint, now=self._clock())
         return _failure(proxy, words, retry_after=wait, final=wait is None)
 

@@ -19,7 +19,7 @@ from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplifie
 from proxy.providers.upstream.tokenizer import ALWAYS_INLINE_BYTES
 from proxy.providers.upstream.transport import UpstreamProfile
 
-#: Never a failure, and by far the most frequent: not looked at twice.
+#: Never a failure, and by far the most frequent: not checked further.
 _DELTAS = frozenset(
     {
         "response.output_text.delta",
@@ -29,21 +29,21 @@ _DELTAS = frozenset(
     }
 )
 
-#: Kinds of failure that lie in the request: another body may be taken.
+#: Kinds of failure that lie in the request, so that another body may be accepted.
 _REFUSALS = frozenset({"invalid_request", "unprocessable", "not_found", "context", "too_large"})
 
 
 class ResponsesWire:
     """One request over the Responses API.
 
-    signatures      label under which encrypted reasoning is handed to the client; "" for not at all
-    plain           the body to go back to when the first one is refused; None when there is none
+    signatures      label under which the client gets encrypted reasoning; "" for none
+    plain           the body to send when the first one is refused; None when there is none
     fell_back       whether that happened
     spoke           whether a delta of a text or of a call came, in this attempt
-    rules           in what the answers of this upstream differ
-    restores        whether an answer in strict form is made to fit the caller's schema: not where that is sent as it is
+    rules           how this upstream's answers differ
+    restores        whether an answer in strict form is fitted to the caller's schema: not when that is sent unchanged
     count           input tokens of a body, given the length of a text
-    observe         called with each event, but for the deltas of texts and calls, before it is judged
+    observe         called with each event, except deltas of texts and calls, before it is judged
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class ResponsesWire:
         let_go(self._call, self._policy, self.body)
 
     def recover(self, error: UpstreamError) -> bool:
-        """The plain body; no reasoning where that of another account is refused."""
+        """Falls back to the plain body, or drops reasoning when another account's is refused."""
         if self._plain is not None and error.kind in _REFUSALS:
             self.body.replace(self._plain)
             self._plain, self.fell_back = None, True
@@ -136,19 +136,19 @@ class ResponsesWire:
 
 
 def _rough_size(text: str) -> int:
-    """The rough length of a text that is not looked at."""
+    """The rough length of a text that is not read."""
     return rough_tokens(len(text))
 
 
 def text_restorer(request: Mapping[str, Any]) -> Callable[[str], str] | None:
-    """What makes an answer in strict form fit the caller's schema again; None when it fits already."""
+    """Fits an answer in strict form to the caller's schema; None when it already fits."""
     wanted = output_format(request) or {}
     schema = wanted.get("schema") if wanted.get("type") == "json_schema" and "strict" not in wanted else None
     return partial(restore_text, schema=schema) if has_optional(schema) else None
 
 
 def is_foreign_reasoning(error: UpstreamError) -> bool:
-    """Encrypted reasoning is bound to an account; after a change of accounts the backend refuses it."""
+    """Whether the backend refuses encrypted reasoning, which it does after a change of accounts."""
     text = error.message.lower()
     return error.status == 400 and (
         error.code in ("thinking_signature_invalid", "invalid_encrypted_content")

@@ -1,7 +1,7 @@
-"""Counting tokens with the shipped o200k_base vocabulary: off the event loop, remembered, bounded.
+"""Counts tokens with the shipped o200k_base vocabulary: off the event loop, cached, bounded.
 
-The vocabulary loads on first use, in a worker thread: 0.3 s and 45 MB that an idle proxy does not need. Handing
-it to the encoder holds the interpreter for about a tenth of a second, once in the life of a process.
+The vocabulary loads on first use, in a worker thread: 0.3 s and 45 MB that an idle proxy does not need. Passing it to
+the encoder holds the interpreter for about a tenth of a second, once in the life of a process.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _PATTERN = "|".join(
     )
 )
 
-#: Counting is CPU work: more threads than this would only take the cores away from the loop.
+#: Counting is CPU work: more threads would only take cores away from the loop.
 WORKERS = 2
-#: Text that may be counted on the loop: at the encoder's worst, 3 MB/s, that is a few milliseconds. What is remembered
-#: is none of it.
+#: Text that may be counted on the loop: at the encoder's worst, 3 MB/s, that is a few milliseconds. Cached counts do
+#: not add to it.
 MAX_INLINE_CHARS = 8_192
-#: Requests of more bytes are counted in a thread, whatever is remembered of them: hashing their texts takes long
-#: enough. The heuristic takes a millisecond for as much, and for a text that is not all ASCII so many times longer.
+#: Larger requests are counted in a thread, even with cached counts: hashing their texts takes long enough. The
+#: heuristic takes a millisecond for as much, and several times longer for text that is not all ASCII.
 MAX_INLINE_BYTES = 128 * 1024
 FOREIGN_PRICE = 16
-#: Requests of so many bytes at most are never counted in a thread once the vocabulary is there.
+#: Requests up to this size are never counted in a thread once the vocabulary is loaded.
 ALWAYS_INLINE_BYTES = min(MAX_INLINE_CHARS, MAX_INLINE_BYTES // FOREIGN_PRICE)
 #: Counts in each of two generations.
 REMEMBERED = 10_000
@@ -60,7 +60,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TokenizerLimits:
-    """
+    """Bounds of counting.
+
     wait_s      a count that waits longer is refused: the client estimates for itself
     remembered  counts kept in each of two generations, by text. A client sends the same history every turn
     """
@@ -70,8 +71,8 @@ class TokenizerLimits:
 
 
 class TextCounts:
-    """Counts by text, as many as two generations hold: a count that is asked for moves to the newer one, and the older
-    one goes when that is full. Reading needs no lock, which matters with a hundred texts a request."""
+    """Caches counts by text in two generations: a used count moves to the newer one, and the older one is dropped when
+    that is full. Reading needs no lock, which matters with a hundred texts a request."""
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
         self._remembered = remembered
@@ -80,7 +81,7 @@ class TextCounts:
         self._older: dict[tuple[int, int], int] = {}
 
     def count(self, text: str, counted: Length) -> int:
-        """That of a text, remembered or `counted` now."""
+        """The count of a text, from the cache or made by `counted`."""
         key = (len(text), hash(text))
         count = self._newer.get(key)
         if count is None:
@@ -95,12 +96,12 @@ class TextCounts:
 
 
 class _TooMuch(Exception):
-    """More text than may be counted on the loop is not remembered."""
+    """There is more uncached text than may be counted on the loop."""
 
 
 class Tokenizer:
-    """`await run(work)` calls `work(length)`, where `length(text)` is the token count of a text: on the loop where
-    there is little to count, else in a worker thread."""
+    """`await run(work)` calls `work(length)`, where `length(text)` is the token count of a text: on the loop when there
+    is little to count, else in a worker thread."""
 
     def __init__(
         self, limits: TokenizerLimits | None = None, load: Callable[[], tiktoken.Encoding] | None = None
@@ -116,14 +117,14 @@ class Tokenizer:
 
     @property
     def loaded(self) -> bool:
-        """Whether the vocabulary is there."""
+        """Whether the vocabulary is loaded."""
         return self._encoding is not None
 
     async def run(self, work: Callable[[Length], T], *, size: int | None = None) -> T:
-        """The result of `work(length)`. Raises BusyError when the workers do not get to it in time.
+        """The result of `work(length)`. Raises BusyError when the workers do not reach it in time.
 
-        size  bytes of text in all, about, when known: little is counted at once, since going to a thread and back costs
-              more. `work` may then be called twice
+        size  about how many bytes of text in all, when known: little is counted at once, since going to a thread and
+              back costs more. `work` may then be called twice
         """
         if size is not None and size <= MAX_INLINE_BYTES and self._encoding is not None:
             try:
@@ -135,8 +136,8 @@ class Tokenizer:
         return await self._in_thread(work, self._length)
 
     async def estimate(self, work: Callable[[Length], T], *, size: int) -> T:
-        """The result of `work(length)`, where `length(text)` is the heuristic count. Raises as `run`, and may call
-        `work` twice as that does."""
+        """The result of `work(length)`, where `length(text)` is the heuristic count. Raises BusyError, and may call
+        `work` twice, as `run` does."""
         if size <= MAX_INLINE_BYTES:
             try:
                 return work(partial(self._estimates.count, counted=_little(heuristic_tokens, MAX_INLINE_BYTES, _price)))
@@ -154,7 +155,7 @@ class Tokenizer:
             ) from None
 
     def truncate(self, text: str, limit: int) -> str:
-        """The longest beginning of at most `limit` tokens that is whole characters. For use inside `run`."""
+        """The longest beginning of at most `limit` tokens, in whole characters. For use inside `run`."""
         encoding = self._loaded()
         if encoding is None:
             return text[: limit * 3]
@@ -197,7 +198,7 @@ class Tokenizer:
 
 
 def _little(counted: Length, most: int, price: Length) -> Length:
-    """The same as long as what is asked of it costs no more than `most` altogether. It raises _TooMuch."""
+    """Wraps `counted`; raises _TooMuch once the total cost exceeds `most`."""
     left = most
 
     def count(text: str) -> int:
@@ -216,7 +217,7 @@ def _price(text: str) -> int:
 
 def _encode(encoding: tiktoken.Encoding, piece: str) -> int:
     """`encode_ordinary`: texts like `<|endoftext|>` are ordinary text here. Pieces are short, so it should never panic;
-    if it does all the same, its exception derives from BaseException."""
+    if it does, its exception derives from BaseException."""
     try:
         return len(encoding.encode_ordinary(piece))
     except BaseException as error:
@@ -226,7 +227,7 @@ def _encode(encoding: tiktoken.Encoding, piece: str) -> int:
 
 
 def load_encoding(sha256: str = VOCABULARY_SHA256) -> tiktoken.Encoding:
-    """The shipped vocabulary, checked against its SHA-256. Raises ValueError when the file is not the one we ship."""
+    """The shipped vocabulary, checked against its SHA-256. Raises ValueError for another file."""
     import tiktoken
 
     packed = resources.files("proxy.data").joinpath(VOCABULARY).read_bytes()
@@ -238,5 +239,5 @@ def load_encoding(sha256: str = VOCABULARY_SHA256) -> tiktoken.Encoding:
         token, _, rank = line.partition(b" ")
         ranks[base64.b64decode(token)] = int(rank)
     encoding = tiktoken.Encoding("o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})
-    ranks.clear()  # the encoder has a table of its own, and keeps this one for nothing: 29 MB
+    ranks.clear()  # the encoder has its own table, and does not need these 29 MB
     return encoding

@@ -1,8 +1,8 @@
-"""How a request reaches an upstream over HTTP and its events come back.
+"""Sends a request to an upstream over HTTP and reads its events.
 
 A transport is a function from an `UpstreamRequest` to an async generator of event batches, one batch for each piece of
-data read. The reducer does not know which one feeds it. Here is the one over HTTP with server-sent events; what
-upstreams differ in is an `UpstreamProfile`.
+data read. The reducer does not know which one feeds it. This one uses HTTP with server-sent events; an
+`UpstreamProfile` describes how upstreams differ.
 """
 
 from __future__ import annotations
@@ -34,29 +34,28 @@ from proxy.providers.upstream.event_reader import RESPONSES_RUNS, EventReader, P
 from proxy.providers.upstream.event_reader import Batch as Batch
 from proxy.providers.upstream.failures import parse_retry_after
 
-#: A JSON answer (search results, or a whole answer in place of a stream) beyond this is refused.
+#: A longer JSON answer (search results, or a whole answer instead of a stream) is refused.
 MAX_JSON_BYTES = 8 * 1024 * 1024
 
 #: A body that is written when the request is sent, in a thread.
 Written = Callable[[], Awaitable[bytes]]
 
-#: How a body begins that is JSON: no frame of a stream does.
+#: The beginning of a JSON body, which no frame of a stream has.
 _JSON = (b"{", b"[")
-#: The peer has begun to speak another protocol.
+#: The peer has switched to another protocol.
 SWITCHED = 101
 #: Statuses of an answer with a body.
 _ANSWERED = range(200, 204)
 
-#: Kind and status of a failure inside a stream that names nothing known: a gateway's own.
+#: Kind and status of a failure inside a stream without a known name: a gateway's own.
 UNKNOWN = ("upstream", 502)
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """One attempt: where, with which headers, the serialised body, and where it is recorded. With a body of pieces the
-    headers must tell its length. `timings` are those of the request that it answers, as far as it does: what is asked
-    on the side has its own. `head_s` is how long the head may take once the body was sent, None for the usual time.
-    """
+    """One attempt: address, headers, serialised body, and where it is recorded. With a body of pieces the headers must
+    give its length. `timings` belong to the request that it answers; a question on the side has its own. `head_s` is
+    how long the head may take once the body was sent, None for the usual time."""
 
     url: str
     headers: dict[str, str]
@@ -70,7 +69,7 @@ class UpstreamRequest:
 
 Transport = Callable[[UpstreamRequest], AsyncGenerator[Batch, None]]
 
-#: Gets the headers of a request and those of its answer, refusals too, before anything is read.
+#: Receives the headers of a request and of its answer, refusals included, before anything is read.
 HeaderObserver = Callable[[Mapping[str, str], Mapping[str, str]], None]
 
 
@@ -78,8 +77,8 @@ HeaderObserver = Callable[[Mapping[str, str], Mapping[str, str]], None]
 class Service:
     """An upstream by name.
 
-    label, service    who it is, in errors and in the log
-    empty_is_failure  whether an answer without content is a failure
+    label, service    its names in errors and in the log
+    empty_is_failure  whether an empty answer is a failure
     """
 
     label: str
@@ -93,16 +92,16 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamProfile(Service):
-    """What upstreams differ in below the level of translation, as far as they answer with server-sent events.
+    """How an upstream differs below the level of translation, if it answers with server-sent events.
 
     is_last           whether an event ends the stream
     refusal           the error for a failure event or an answer that is not 200: `(event, upstream request id)`
     eof               yielded when a body ends early or cannot be read on, before that is an error; None for nothing
     whole             a whole answer in JSON as events; None for what is no answer
     noted             headers of an answer that the log keeps
-    lenient           what is no text in an event is mended, and the last frame may lack its blank line; False makes
+    lenient           invalid text in an event is repaired, and the last frame may lack its blank line; False makes
                       errors of both
-    runs              how events that are pieces of one text are put together
+    runs              joins events that are pieces of one text
     """
 
     is_last: Callable[[dict[str, Any]], bool]
@@ -120,8 +119,8 @@ class HttpTimers:
 
     head       until the head of an answer: most services send it at once, and reasoning comes as events
     idle       a body that pauses longer is given up. Any byte counts, comments too
-    drain      how long the connection is read on after the last event, so that it can be used again
-    after_end  the same for a body that is passed on as it is
+    drain      how long to read the connection after the last event, so that it can be used again
+    after_end  the same for a body that is passed on unchanged
     """
 
     head: float = 300.0
@@ -139,14 +138,14 @@ class OpenAnswer:
     pauses: PauseTimer
 
     async def error_body(self) -> bytes:
-        """The beginning of a body that is an error."""
+        """The beginning of an error's body."""
         body = await read_error(self.response)
         self.capture.refused(body)
         return body
 
 
 class HttpTransport:
-    """POST, answered by server-sent events."""
+    """Sends a POST that is answered by server-sent events."""
 
     def __init__(
         self,
@@ -227,7 +226,7 @@ class HttpTransport:
         return value
 
     async def whole(self, answer: OpenAnswer, begun: bytes = b"") -> Batch:
-        """The events of an answer that is no stream: that of a gateway which knows none, or which failed. Raises
+        """The events of an answer that is not a stream: from a gateway without streams, or from one that failed. Raises
         UpstreamError when it is neither."""
         value = await self._read_json(answer, begun)
         events = self._profile.whole(value)
@@ -248,7 +247,7 @@ class HttpTransport:
 
     @asynccontextmanager
     async def open(self, request: UpstreamRequest) -> AsyncGenerator[OpenAnswer, None]:
-        """An answer with any status, its body still to be read. Raises UpstreamError when there is none."""
+        """Yields an answer with any status, its body still to be read. Raises UpstreamError when there is none."""
         body = await request.body() if callable(request.body) else request.body
         self._note(request, "upstream_request_started", bytes=body.size if isinstance(body, Pieces) else len(body))
         capture = request.capture.attempt(
@@ -277,7 +276,7 @@ class HttpTransport:
     def _answered(
         self, request: UpstreamRequest, response: aiohttp.ClientResponse, capture: AttemptCapture, ms: int
     ) -> None:
-        """The head of an answer has come."""
+        """Notes that the head of an answer has come."""
         upstream_id = blanked(response.headers.get("x-request-id", "")) or None
         request.timings.answered(upstream_id)
         details: dict[str, Any] = {"status": response.status, "ms": ms, "upstreamId": upstream_id}
@@ -326,7 +325,7 @@ class HttpTransport:
             pass
 
     async def _check(self, answer: OpenAnswer) -> None:
-        """Raises the error that an answer is unless it is a success."""
+        """Raises the error of an unsuccessful answer."""
         status, headers = answer.response.status, answer.response.headers
         if status in _ANSWERED:
             return
@@ -353,7 +352,7 @@ def unreachable(service: Service, error: Exception, timeout_s: float) -> Upstrea
     timeout_s  how long it could have taken
     """
     if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
-        # The model may be at work already, so this is not sent again.
+        # The model may already be at work, so this is not sent again.
         return service.error(f"no answer within {timeout_s * 1000:.0f} ms", kind="transport", repeatable=False)
     if isinstance(error, TimeoutError):
         return service.error("the connection to the upstream took too long", kind="transport")
@@ -382,7 +381,7 @@ def refusal_of(
     header = parse_retry_after(headers.get("retry-after"), now=now)
     if header is None:
         return result
-    # of a limit that is used up the body knows more: the header is for the next try
+    # the body knows more about a used-up limit: the header is for the next try
     wait = max(header, result.retry_after or 0.0) if result.kind == "usage_limit" else header
     return result.replaced(retry_after=wait)
 
@@ -393,7 +392,7 @@ def _unexplained(label: str, status: int) -> str:
 
 
 def release(response: aiohttp.ClientResponse) -> None:
-    """Gives a connection back, unless its peer goes on in another protocol."""
+    """Returns a connection to the pool, unless its peer switched to another protocol."""
     if response.status == SWITCHED:
         response.close()
     else:

@@ -1,1 +1,1 @@
-"""The small model behind the simulated upstreams: what it understands of a prompt, and what it replies."""
+"""The small model behind the simulated upstreams: how it reads a prompt, and what it replies."""

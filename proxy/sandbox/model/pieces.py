@@ -1,22 +1,22 @@
-"""Texts in the pieces in which they are streamed, and what they cost."""
+"""Splits texts into streamed pieces, and counts their tokens."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-#: Arguments stream in pieces of this many characters: several pieces even for a short call.
+#: Arguments stream in pieces of this many characters, so that even a short call has several.
 ARGUMENT_PIECE = 12
 
 #: A simulator needs no vocabulary: four characters are a token on average.
 CHARS_PER_TOKEN = 4
 
-#: What one picture or film costs, whatever the length of its data URL.
+#: Tokens of one picture or film, whatever the length of its data URL.
 IMAGE_TOKENS = 1_000
 
 _WORD = re.compile(r"\s*\S+(?:\s+$)?")
 
-#: Parts whose members are no text that the model reads: their data is long, their cost is not.
+#: Parts without text for the model: their data is long, their cost is not.
 _PICTURES = ("input_image", "image_url", "video_url", "image")
 
 
@@ -38,7 +38,7 @@ def tokens_of(text: str) -> int:
 
 
 def estimate_tokens(*values: Any) -> int:
-    """What a request counts, roughly: all texts in the values, at any depth, and the pictures."""
+    """A rough count of a request's tokens: all texts in the values, at any depth, and the pictures."""
     return max(1, -(-sum(map(_characters, values)) // CHARS_PER_TOKEN))
 
 

@@ -1,5 +1,5 @@
-"""What upstreams keep of prompts: the beginning that a later prompt has in common with an earlier one is read from
-there, as long as that was used not long ago."""
+"""The prompt cache of an upstream: the beginning that a prompt shares with an earlier one is read from it, if that was
+used not long ago."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
-#: Names of conversations that are remembered, and prompts of each: beside the conversation come titles and checks.
+#: Names of conversations that are remembered, and prompts of each: titles and checks come besides the conversation.
 MAX_KEYS = 1_000
 MAX_PROMPTS = 4
 
 #: The cache counts in blocks of this many tokens.
 BLOCK = 128
 
-#: A prompt that nobody asked for again is gone, in seconds.
+#: Seconds after which an unused prompt is dropped.
 KEPT_S = 600.0
 
 
 class _Prompt(NamedTuple):
-    """Digests and sizes of its parts, from the front."""
+    """A prompt as digests and sizes of its parts, from the front."""
 
     parts: list[tuple[int, int]]
     used_at: float
 
 
 class PromptCache:
-    """Of one upstream."""
+    """The cache of one upstream."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._kept: OrderedDict[Hashable, list[_Prompt]] = OrderedDict()
 
     def cached(self, key: Hashable, parts: Iterable[Any], tokens: int) -> int:
-        """How many of the tokens of a prompt were known under a key; the prompt is from now on. `parts`: whatever it
-        is made of, in the order in which the model reads it."""
+        """How many tokens of a prompt were cached under a key; stores the prompt. `parts`: its parts, in the order in
+        which the model reads them."""
         now = self._clock()
         prompt = _Prompt([_digest(part) for part in parts if part], now)
         kept = [one for one in self._kept.pop(key, ()) if now - one.used_at < KEPT_S]
@@ -52,14 +52,14 @@ def _digest(part: Any) -> tuple[int, int]:
 
 
 def _read(value: Any) -> Any:
-    """Without marks for caches, which are no part of what is read."""
+    """A value without marks for caches, which the model does not read."""
     if isinstance(value, dict):
         return {name: _read(member) for name, member in value.items() if name != "cache_control"}
     return [_read(one) for one in value] if isinstance(value, list) else value
 
 
 def _common(old: _Prompt, new: _Prompt) -> float:
-    """The share of the new prompt that is the beginning of the old one, too."""
+    """The share of the new prompt that the old one begins with."""
     total = sum(size for _, size in new.parts)
     same = 0
     for before, part in zip(old.parts, new.parts, strict=False):

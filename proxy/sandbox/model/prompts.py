@@ -1,16 +1,14 @@
-"""What the small model understands of a prompt.
+"""How the small model reads a prompt.
 
-Forms it acts on (all else gets an answer in prose):
+Forms it acts on (anything else gets an answer in prose):
 
 - ``use Bash: ls -la`` calls the tool Bash with that text; several, one a line or joined by "and use" / "and then use",
-  are several calls; a JSON object after the colon is the arguments as they are; a function that only a script can run
-  (see `declared`) is asked for in the same way;
-- ``stream 400 words`` gives an answer of exactly that many text deltas;
-- ``say <<<these words>>>`` gives an answer of these words, over several lines if they are;
-- ``Perform a web search for the query: X`` searches, where a hosted search is offered;
-- ``search X for: Y`` searches the posts on X, where that search is offered.
+are several calls; a JSON object after the colon gives the arguments; a function that only a script can run (see
+`declared`) is requested in the same way; - ``stream 400 words`` gives an answer of exactly that many text deltas; -
+``say <<<these words>>>`` gives an answer of these words, which may span lines; - ``Perform a web search for the query:
+X`` searches, if a hosted search is offered; - ``search X for: Y`` searches the posts on X, if that search is offered.
 
-A system prompt that speaks of JSON and a schema, with the schema right behind it, gets an answer that fits it.
+A system prompt that mentions JSON and a schema, directly followed by the schema, gets an answer that fits it.
 """
 
 from __future__ import annotations
@@ -24,16 +22,16 @@ from proxy.core.sse import dump_json
 MONITOR = "You are a security monitor for autonomous AI coding agents."
 SUMMARY = "Your task is to create a detailed summary"
 
-#: How much of a prompt and of a tool result is quoted, in characters.
+#: Characters of a prompt and of a tool result that are quoted.
 SHORT_PROMPT = 120
 SHORT_RESULT = 200
 
-#: "stream N words" stops here: a typing slip should not fill the memory.
+#: The limit of "stream N words": a typing slip should not fill the memory.
 MAX_WORDS = 200_000
 
-#: What Claude Code and Codex insert.
+#: Texts that Claude Code and Codex insert.
 _REMINDER = re.compile(r"<(system-reminder|environment_context)>.*?(?:</\1>|\Z)", re.DOTALL)
-#: Claude Code says this beside the result of its tool search; it is no prompt.
+#: Claude Code adds this to the result of its tool search; it is no prompt.
 _LOADED = re.compile(r"^\s*Tool loaded\.\s*$", re.MULTILINE)
 _USE = re.compile(r"\buse ([\w-]+):[ \t]*", re.IGNORECASE)
 _END_OF_USE = re.compile(r",? and then |,? and use |\r?\n|$", re.IGNORECASE)
@@ -53,7 +51,7 @@ class Wish(NamedTuple):
 
 
 def real_prompt(text: str) -> str:
-    """The text without what a client inserts of its own."""
+    """The text without a client's insertions."""
     return _LOADED.sub("", _REMINDER.sub("", text)).strip()
 
 
@@ -77,7 +75,7 @@ def wishes(prompt: str) -> list[Wish]:
 
 
 def schema_of(system: str) -> dict[str, Any] | None:
-    """The schema of an answer that a system prompt asks for in words, the last one.
+    """The last schema that a system prompt gives in words.
 
     >>> schema_of('Answer with JSON that fits this schema, and nothing else:\\n{"type": "object"}')
     {'type': 'object'}
@@ -87,7 +85,7 @@ def schema_of(system: str) -> dict[str, Any] | None:
 
 
 def _json_object(prompt: str, start: int) -> tuple[dict[str, Any] | None, int]:
-    """The object that begins at `start` and where it ends; None when there is none."""
+    """The object that begins at `start` and its end; None when there is none."""
     if prompt[start : start + 1] != "{":
         return None, start
     try:
@@ -98,7 +96,7 @@ def _json_object(prompt: str, start: int) -> tuple[dict[str, Any] | None, int]:
 
 
 def wanted_text(prompt: str) -> str | None:
-    """What is to be said, word for word.
+    """The words that the prompt wants to hear.
 
     >>> wanted_text("say <<<as you like>>>")
     'as you like'
@@ -132,13 +130,13 @@ def short(text: str, most: int = SHORT_PROMPT) -> str:
 
 
 def title_of(prompt: str) -> str:
-    """Up to six words of the prompt, as a heading."""
+    """A heading of up to six words of the prompt."""
     words = re.findall(r"[^\W_][\w'-]*", prompt)[:6]
     return " ".join(words).capitalize() or "Untitled"
 
 
-#: Code mode: Codex offers its known models one freeform tool that takes JavaScript, in which the client's other tools
-#: are functions of `tools`. They stand in that tool's description, each after these words.
+#: Code mode: Codex offers its known models one freeform tool that takes JavaScript, with the client's other tools as
+#: functions of `tools`. The tool's description declares them with these words.
 _DECLARED = re.compile(r"declare const tools: \{ (\w+)\((?:args: \{\n(?: *//.*\n)* *(\w+))?")
 
 
@@ -152,11 +150,11 @@ def declared(description: str) -> dict[str, str | None]:
 
 
 def script(function: str, argument: dict[str, Any] | str) -> str:
-    """JavaScript that runs the function and shows what it printed, else all that it returned."""
+    """JavaScript that runs the function and shows its output, else its whole result."""
     return f"const result = await tools.{function}({dump_json(argument)}); text(result?.output ?? result);"
 
 
-#: What a prompt says that wants verdicts on numbered calls, in JSON.
+#: Marks a prompt that wants verdicts on numbered calls, in JSON.
 WANTED = '"verdicts"'
 
 _DANGEROUS = re.compile(

@@ -1,6 +1,6 @@
-"""The small model behind the simulated upstreams: the same question gives the same answer.
+"""The small model behind the simulated upstreams: it always answers a question in the same way.
 
-It knows no wire format. A simulator turns a request into an `Ask` and the `Part`s of the reply into its own events.
+It knows no wire format. A simulator makes an `Ask` from a request, and its own events from the `Part`s of the reply.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Entry = Said | Called | Returned
 
 
 class Tool(NamedTuple):
-    """An offered tool. A `freeform` one takes a text instead of arguments: perhaps a script that may run the functions
-    in `runs`, each of which stands there with its first parameter (None: it takes a text)."""
+    """An offered tool. A `freeform` one takes a text instead of arguments. The text may be a script that calls the
+    functions in `runs`, each listed with its first parameter (None: it takes a text)."""
 
     name: str
     schema: Any = None
@@ -53,19 +53,19 @@ class Tool(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """How a prompt may ask for it: with or without the namespace, or by a function that it runs."""
+        """Names by which a prompt may ask for it: with or without the namespace, or a function that it runs."""
         return (*self.runs, f"{self.namespace}__{self.name}", self.name)
 
 
 class HostedSearch(NamedTuple):
-    """The upstream's own web search is offered, perhaps within domains."""
+    """The upstream's own web search, perhaps limited to domains."""
 
     allowed: Sequence[str] = ()
     blocked: Sequence[str] = ()
 
 
 class Ask(NamedTuple):
-    """A request, free of its wire format."""
+    """A request without its wire format."""
 
     entries: Sequence[Entry]
     system: str = ""
@@ -80,7 +80,7 @@ class Ask(NamedTuple):
 
     @property
     def must_search(self) -> bool:
-        """Whether a hosted search is demanded: by name, or because nothing else is offered."""
+        """Whether a hosted search is required: by name, or because nothing else is offered."""
         return self.choice == "web_search" or (self.choice == "required" and not self.tools)
 
 
@@ -94,7 +94,7 @@ class Say(NamedTuple):
 
 
 class Call(NamedTuple):
-    """`arguments` is a dict, or the text for a freeform tool."""
+    """A tool call. `arguments` is a dict, or the text for a freeform tool."""
 
     tool: Tool
     arguments: dict[str, Any] | str
@@ -110,18 +110,18 @@ Part = Think | Say | Call | Search
 
 
 class Scene(NamedTuple):
-    """The ask, with the last real prompt found and what happened since."""
+    """The ask, with the last real prompt and what happened since."""
 
     ask: Ask
     prompt: str
     images: tuple[str, ...]  # sent with the prompt
-    calls: int  # made since
-    results: tuple[Returned, ...] = ()  # come back since
-    shown: tuple[str, ...] = ()  # pictures that followed the results in a message of their own
+    calls: int  # made since the prompt
+    results: tuple[Returned, ...] = ()  # of those calls
+    shown: tuple[str, ...] = ()  # pictures in a message after the results
 
 
 def reply(ask: Ask) -> list[Part]:
-    """The parts of the answer: a thought when effort is on, then what the first row of ANSWERS has to say."""
+    """The parts of the answer: a thought when effort is on, then those of the first matching row of ANSWERS."""
     scene = _scene(ask)
     thought: list[Part] = [_think(scene)] if ask.effort not in (None, "none") else []
     for answer in ANSWERS:
@@ -132,7 +132,7 @@ def reply(ask: Ask) -> list[Part]:
 
 
 def _scene(ask: Ask) -> Scene:
-    """The last user message that holds more than reminders is the prompt; pictures may stand beside it."""
+    """The last user message with more than reminders is the prompt; pictures may accompany it."""
     start = len(ask.entries)
     prompt = ""
     while start and not prompt:
@@ -155,7 +155,7 @@ def _scene(ask: Ask) -> Scene:
 
 
 def last_prompt(ask: Ask) -> str:
-    """What the user asked last, without a client's reminders."""
+    """The user's last prompt, without a client's reminders."""
     return _scene(ask).prompt
 
 
@@ -166,7 +166,7 @@ def _think(scene: Scene) -> Think:
 
 
 def _monitor(scene: Scene) -> list[Part] | None:
-    """The judge of actions answers in the form that its prompt asks for: calls by their words, all else passes."""
+    """Judges actions in the form that the prompt asks for: calls are judged by their words, everything else passes."""
     if prompts.MONITOR not in scene.ask.system:
         return None
     if prompts.WANTED in scene.ask.system:
@@ -194,7 +194,7 @@ def _summary(scene: Scene) -> list[Part] | None:
 
 
 def _tool_calls(scene: Scene) -> list[Part] | None:
-    """The calls the prompt asks for that were not made yet; or one call, because the choice demands one."""
+    """The requested calls that were not made yet; or one call, because the choice requires one."""
     ask = scene.ask
     if ask.choice == "none" or not ask.tools:
         return None
@@ -250,7 +250,7 @@ def _x_search(scene: Scene) -> list[Part] | None:
 
 
 def _comment(scene: Scene) -> list[Part] | None:
-    """One sentence a tool result, in the order in which they came."""
+    """A sentence for each tool result, in their order."""
     if not scene.results:
         return None
     names = {one.call_id: one.tool for one in scene.ask.entries if isinstance(one, Called)}
@@ -299,7 +299,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-#: Who answers, first come first served. Each gives None when it is not concerned.
+#: The answers by priority. Each returns None when it does not apply.
 ANSWERS: tuple[Callable[[Scene], list[Part] | None], ...] = (
     _monitor,
     _summary,

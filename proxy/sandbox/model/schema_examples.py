@@ -1,4 +1,4 @@
-"""Values that fit a JSON schema: what a model without ideas fills in."""
+"""Values that fit a JSON schema, as a model without ideas would choose them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 #: A schema may refer to itself. Past this depth optional members are left out and lists stay empty.
 MAX_DEPTH = 12
 
-#: A text is filled up to its `minLength`, but not beyond this.
+#: A text is filled up to its `minLength`, but not beyond this many characters.
 MAX_FILL = 10_000
 
 _BY_TYPE: dict[str, Any] = {"boolean": True, "null": None}
@@ -74,7 +74,7 @@ def _value(schema: Any, root: Mapping[str, Any], known: Mapping[str, str], depth
 
 
 def _indirect(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
-    """The schema that stands for this one: a reference, or the first of several choices."""
+    """The schema to use instead of this one: a reference's target, or the first of several choices."""
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference.startswith("#"):
         target: Any = root

@@ -1,4 +1,4 @@
-"""A web of invented pages, so that a search finds something without leaving the machine."""
+"""A web of invented pages, so that a search has results without leaving the machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: Domains that are reserved for examples and belong to nobody.
+#: Domains that are reserved for examples.
 DOMAINS = ("docs.example.org", "news.example.com", "www.example.net")
 
 
@@ -19,8 +19,7 @@ class Page(NamedTuple):
 def find_pages(query: str, allowed: Sequence[str] = (), blocked: Sequence[str] = ()) -> list[Page]:
     """The pages for a query: one per domain, only within `allowed` when given, never within `blocked`.
 
-    A listed domain covers its subdomains; the case of letters does not count.
-    """
+    A listed domain covers its subdomains; case does not matter."""
     slug = re.sub(r"[^a-z0-9]+", "-", query.lower()).strip("-")[:60] or "page"
     domains = [domain.lower() for domain in allowed] or list(DOMAINS)
     return [

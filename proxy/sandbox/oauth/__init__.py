@@ -1,1 +1,1 @@
-"""What simulated sign-in services share: their endpoint, its tokens, and JWTs."""
+"""The common part of simulated sign-in services: endpoint, tokens, and JWTs."""

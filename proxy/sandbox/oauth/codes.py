@@ -1,6 +1,5 @@
-"""Codes of sign-in services: authorization codes with PKCE, and device codes (RFC 8628). Each is good once, for whoever
-asked for it.
-"""
+"""Codes of sign-in services: authorization codes with PKCE, and device codes (RFC 8628). Each is good once, for its
+requester."""
 
 from __future__ import annotations
 
@@ -18,16 +17,16 @@ from proxy.sandbox.oauth.jwt import encode_base64url
 from proxy.sandbox.oauth.tokens import oauth_error, remember
 from proxy.sandbox.upstream import Options
 
-#: Codes and device sign-ins that are under way; older ones are forgotten.
+#: Pending codes and device sign-ins; older ones are dropped.
 MAX_PENDING = 100
 
-#: Letters of a code that a person types in: none that looks like another, no vowels and hence no words.
+#: Letters of a code that a person types: no lookalikes, and no vowels, hence no words.
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 
 
 @dataclass(slots=True)
 class _AuthorizationCode:
-    """A code that waits for its exchange."""
+    """A code waiting for its exchange."""
 
     challenge: str
     redirect_uri: str
@@ -35,7 +34,7 @@ class _AuthorizationCode:
 
 
 class AuthorizationCodes:
-    """Those of one issuer, for one program. `deny` makes the authorize page send that error back."""
+    """The codes of one issuer, for one program. `deny` makes the authorize page return that error."""
 
     def __init__(self, client_id: str) -> None:
         self.deny: str | None = None
@@ -43,9 +42,9 @@ class AuthorizationCodes:
         self._codes: dict[str, _AuthorizationCode] = {}
 
     def authorize(self, query: Mapping[str, str], is_listed: Callable[[URL], bool]) -> web.Response:
-        """The answer of the authorize page: straight back to the program. Raises Refused.
+        """Answers for the authorize page: redirects straight to the program. Raises Refused.
 
-        is_listed  whether an address is one that this program may be called back at
+        is_listed  whether an address is a registered redirect of this program
         """
         redirect = _checked_redirect(query.get("redirect_uri", ""), is_listed)
         _check_query(query, self._client_id)
@@ -62,8 +61,8 @@ class AuthorizationCodes:
         return code
 
     def redeem(self, fields: Mapping[str, Any]) -> str | None:
-        """Checks the fields of an exchange and returns the `nonce` of the authorization, which belongs into the
-        identity token. Raises Refused. The code is gone whatever comes."""
+        """Checks the fields of an exchange and returns the `nonce` of the authorization, for the identity token. Raises
+        Refused. The code is used up in any case."""
         code = self._codes.pop(str(fields.get("code")), None)
         if code is None:
             raise oauth_error("invalid_grant", "the code is unknown or was used")
@@ -75,7 +74,7 @@ class AuthorizationCodes:
 
 
 def _checked_redirect(text: str, is_listed: Callable[[URL], bool]) -> URL:
-    """The redirect address. Raises Refused for one that is not listed, or is none."""
+    """The redirect address. Raises Refused for an invalid or unlisted one."""
     try:
         url = URL(text)
         listed = is_listed(url)
@@ -87,7 +86,7 @@ def _checked_redirect(text: str, is_listed: Callable[[URL], bool]) -> URL:
 
 
 def _check_query(query: Mapping[str, str], client_id: str) -> None:
-    """Raises Refused for parameters that lack something."""
+    """Raises Refused for incomplete parameters."""
     demands = {
         "client_id": query.get("client_id") == client_id,
         "response_type": query.get("response_type") == "code",
@@ -107,7 +106,7 @@ def challenge_of(verifier: str) -> str:
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
-#: What a poll that gives no token is answered with, beside the code itself.
+#: Descriptions of errors that a poll without a token gets.
 _DESCRIPTIONS = {
     "authorization_pending": "The authorization request is still pending.",
     "slow_down": "Polling too fast.",
@@ -115,16 +114,15 @@ _DESCRIPTIONS = {
     "access_denied": "The user denied the request.",
 }
 
-#: These end a sign-in.
+#: Errors that end a sign-in.
 _FINAL = ("expired_token", "access_denied")
 
 
 @dataclass(slots=True)
 class DeviceOptions(Options):
-    """`device_answers` are the OAuth errors with which the first polls of a sign-in are answered, `pending_status` the
-    HTTP status of those that do not end it (some say 200 occurs). With `watch_interval` a poll that comes too early
-    gets a `slow_down`; without `device_enabled` there are no device codes (404).
-    """
+    """Switches of the device flow. `device_answers` are the OAuth errors for the first polls of a sign-in,
+    `pending_status` the HTTP status of those that do not end it (some say 200 occurs). With `watch_interval` a poll
+    that comes too early gets a `slow_down`; without `device_enabled` there are no device codes (404)."""
 
     device_answers: tuple[str, ...] = ("authorization_pending",)
     device_interval_s: int = 1
@@ -138,13 +136,14 @@ class DeviceOptions(Options):
 class _DeviceAuthorization:
     holder: str
     ends: float  # epoch seconds
-    answers: deque[str]  # to the next polls, before the approval
+    answers: deque[str]  # for the next polls, before the approval
     interval_s: float
     last_poll: float | None = None
 
 
 class DeviceCodes:
-    """Those of one issuer. A code is good for the `holder` who asked for it; `deny` makes the user refuse."""
+    """The device codes of one issuer. A code is good for the `holder` who requested it; `deny` makes the user
+    refuse."""
 
     def __init__(self, options: DeviceOptions, clock: Callable[[], float]) -> None:
         self._options = options
@@ -153,7 +152,7 @@ class DeviceCodes:
         self._pending: dict[str, _DeviceAuthorization] = {}
 
     def new(self, page: str, holder: str = "") -> dict[str, Any]:
-        """The answer to a request for a code; `page` is where the user would type it in."""
+        """The answer to a request for a code; `page` is where the user would enter it."""
         options = self._options
         code, user_code = f"dc_{secrets.token_urlsafe(24)}", new_user_code()
         ends = self._clock() + options.device_lifetime_s
@@ -169,7 +168,7 @@ class DeviceCodes:
         }
 
     def redeem(self, fields: Mapping[str, Any], holder: str = "") -> None:
-        """One poll: returns when the user has approved, raises Refused before that and for a wrong code."""
+        """Handles one poll: returns when the user has approved, raises Refused before that and for a wrong code."""
         code = str(fields.get("device_code"))
         device = self._pending.get(code)
         if device is None:
@@ -198,5 +197,5 @@ class DeviceCodes:
 
 
 def new_user_code() -> str:
-    """Such as `BCDF-GHJK`."""
+    """A code such as `BCDF-GHJK`."""
     return "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(2))

@@ -1,7 +1,7 @@
 """The simulated sign-in services: the switches of a token endpoint, the flows of an issuer as data, and the account.
 
-Nobody is asked: a browser that opens the authorize page is sent back with a code at once, and a device code is approved
-after the polls that the options list.
+No user is involved: the authorize page sends a browser back with a code at once, and a device code is approved after
+the polls that the options list.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from proxy.sandbox.wires.refusal import detail, plain_reply
 #: Token requests kept for inspection.
 KEPT_REQUESTS = 128
 
-#: A grant turns the fields of a token request into a token response, or raises Refused.
+#: Turns the fields of a token request into a token response, or raises Refused.
 Grant = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 class TokenEndpoint:
-    """`POST` of a token request. `fail` and `delay_s` alter it; the counters and `token_requests` tell what came."""
+    """Handles token requests. `fail` and `delay_s` alter the answers; the counters and `token_requests` record the
+    requests."""
 
     def __init__(self) -> None:
         self.fail: Reply | None = None
-        self.fail_left: int | None = None  # how many more times; None: for ever
+        self.fail_left: int | None = None  # remaining failures; None: for ever
         self.delay_s = 0.0
         self.refreshes = 0
         self.refresh_requests = 0
@@ -43,14 +44,14 @@ class TokenEndpoint:
     def answer_with(
         self, status: int, body: Any = "", headers: Mapping[str, str] | None = None, *, times: int | None = None
     ) -> None:
-        """From now on (or `times` times) the token endpoint answers just this; `recover` ends it."""
+        """Makes the token endpoint answer with this from now on (or `times` times); `recover` ends it."""
         self.fail, self.fail_left = Reply(status, body, headers), times
 
     def recover(self) -> None:
         self.fail, self.fail_left, self.delay_s = None, None, 0.0
 
     async def serve_token(self, fields: dict[str, Any], client_id: str, grants: Mapping[str, Grant]) -> web.Response:
-        """One token request. A successful refresh is counted by its grant."""
+        """Answers one token request. A successful refresh is counted by its grant."""
         fail = await self.switched(fields)
         if fail is not None:
             return fail
@@ -61,7 +62,7 @@ class TokenEndpoint:
         return web.json_response(grant(fields))
 
     async def switched(self, fields: dict[str, Any]) -> web.Response | None:
-        """Notes a token request; its answer if that is switched."""
+        """Notes a token request; returns the switched answer, if any."""
         self.token_requests.append(fields)
         if fields.get("grant_type") == "refresh_token":
             self.refresh_requests += 1
@@ -82,13 +83,13 @@ class TokenEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """How one service signs in. What has no path does not exist.
+    """How one service signs in. Flows without a path do not exist.
 
-    grants      kind of a token request -> the fields without which it is refused at once
-    page        where a person types a device code in
-    authorize   the page that a browser opens; `is_listed` tells where it may send the browser back to
-    device      where device codes are given, for scopes with `scope` among them
-    holder      the device that codes and tokens are bound to, by the request. Raises Refused
+    grants      kind of a token request -> the fields that it needs
+    page        where a person enters a device code
+    authorize   the page that a browser opens; `is_listed` checks where it may send the browser back to
+    device      issues device codes, for scopes with `scope` among them
+    holder      the device of a request, to which codes and tokens are bound. Raises Refused
     takes_json  the token endpoint reads JSON as well as forms
     """
 
@@ -105,11 +106,11 @@ class Flows:
 
 
 class Issuer(TokenEndpoint):
-    """Beside the switches of the token endpoint:
+    """A sign-in service. Besides the switches of the token endpoint:
 
     codes.deny      the authorize page sends this error back
     devices.deny    the user refuses a code
-    device_members  laid over the answer with a device code; a member that is None is left out
+    device_members  replace members of the answer with a device code; None drops a member
     holders         the holder of every call, oldest first
     """
 
@@ -141,7 +142,7 @@ class Issuer(TokenEndpoint):
         return self.codes.authorize(request.query, self.flows.is_listed)
 
     async def serve(self, request: web.Request) -> web.Response:
-        """The token endpoint."""
+        """Serves the token endpoint."""
         holder = self._holder(request)
         fields = await (any_fields if self.flows.takes_json else form_fields)(request)
         grants = {name: self._grant(name, needed, holder) for name, needed in self.flows.grants.items()}
@@ -180,18 +181,18 @@ class Issuer(TokenEndpoint):
 
 
 def check_client(fields: Mapping[str, Any], client_id: str, status: int = 401) -> None:
-    """Raises Refused for another program than the one that is known."""
+    """Raises Refused for an unknown program."""
     if fields.get("client_id") != client_id:
         raise oauth_error("invalid_client", "unknown client_id", status)
 
 
 def overlaid(body: Mapping[str, Any], changes: Mapping[str, Any]) -> web.Response:
-    """The body with these changes; a member that is None is left out."""
+    """The body with these changes; None drops a member."""
     return web.json_response({name: value for name, value in {**body, **changes}.items() if value is not None})
 
 
 async def sign_in_page(_request: web.Request) -> web.Response:
-    """The page that a device code is typed into."""
+    """The page on which a device code would be entered."""
     page = (
         "<!doctype html><title>Sandbox sign-in</title><h1>Sandbox sign-in</h1>"
         "<p>This is a simulated account on your own machine. There is nothing to type in: the program that shows "
@@ -226,22 +227,22 @@ async def any_fields(request: web.Request) -> dict[str, Any]:
 
 
 class AccountUpstream(Upstream):
-    """An upstream with a sign-in service: `issuer`. `tokens` are those that it has issued."""
+    """An upstream with a sign-in service: `issuer`. `tokens` are the ones it issued."""
 
     tokens: Tokens
     issuer: TokenEndpoint
 
     @property
     def refreshes(self) -> int:
-        """How many refresh tokens were exchanged with success."""
+        """How many refresh tokens were exchanged successfully."""
         return self.issuer.refreshes
 
     def revoke_access(self) -> None:
-        """All access tokens stop working: the next request gets a 401."""
+        """Revokes all access tokens: the next request gets a 401."""
         self.tokens.revoke_access()
 
     def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        """A new token response, and what a client stores of it beside the tokens."""
+        """A new token response, and what a client stores besides the tokens."""
         return self.tokens.issue(lifetime_s), {}
 
     def stored_credential(self, lifetime_s: int | None = None, expires_ms: int | None = None) -> dict[str, Any]:

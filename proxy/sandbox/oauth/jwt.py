@@ -1,7 +1,7 @@
-"""JWTs, unsigned or signed, and base64url without padding in which they are written.
+"""Makes JWTs, unsigned or signed, and base64url without padding.
 
-Clients can check a signed one: ES256 (RFC 7518, section 3.4), with a key that is made for one run and lives in memory.
-Signing is slow and not constant in time, which no secret here needs: about a hundredth of a second a token.
+Clients can verify a signed one: ES256 (RFC 7518, section 3.4), with a key that is made for one run and lives in memory.
+Signing is slow, about a hundredth of a second a token, and not constant in time; no secret here needs more.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def encode_base64url(data: bytes) -> str:
 
 
 def decode_base64url(text: str) -> bytes:
-    """The reverse; raises ValueError."""
+    """Decodes base64url without padding; raises ValueError."""
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
 def unsigned_jwt(claims: Mapping[str, Any]) -> str:
-    """Header, claims and a signature that nobody can check, in the usual three parts."""
+    """A JWT of header, claims and an unverifiable signature."""
     parts = (dump_json({"alg": "none", "typ": "JWT"}), dump_json(claims), "unsigned")
     return ".".join(encode_base64url(part.encode()) for part in parts)
 
@@ -40,7 +40,7 @@ _BASE = (
     0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
 )
 
-#: A point other than the one at infinity, which None stands for.
+#: A point other than the one at infinity, which is None.
 Point = tuple[int, int]
 
 
@@ -58,7 +58,7 @@ def plus(one: Point | None, other: Point | None) -> Point | None:
 
 
 def times(count: int, point: Point = _BASE) -> Point:
-    """The sum of that many points."""
+    """The sum of `count` copies of a point."""
     total: Point | None = None
     power: Point | None = point
     while count:
@@ -83,7 +83,7 @@ class SigningKey:
 
     @cached_property
     def public(self) -> dict[str, str]:
-        """As a member of a key set (RFC 7517)."""
+        """The key as a member of a key set (RFC 7517)."""
         x, y = times(self._secret)
         return {
             "kty": "EC",
@@ -96,7 +96,7 @@ class SigningKey:
         }
 
     def jwt(self, claims: Mapping[str, Any]) -> str:
-        """These claims, signed."""
+        """A signed JWT with these claims."""
         head = {"alg": "ES256", "typ": "JWT", "kid": self.id}
         signed = ".".join(encode_base64url(dump_json(part).encode()) for part in (head, claims))
         return f"{signed}.{_bytes(*self._signature(signed.encode()))}"

@@ -1,4 +1,5 @@
-"""The tokens of one account: issued, rotated, revoked. What they say and how they are refused, each issuer decides."""
+"""The tokens of one account: issued, rotated, revoked. Each issuer decides on their claims and on how they are
+refused."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ from proxy.sandbox.wires.refusal import Refused
 
 V = TypeVar("V")
 
-#: A test that signs in a thousand times is plausible, more is a leak: the oldest are forgotten.
+#: A test that signs in a thousand times is plausible, more is a leak: the oldest tokens are dropped.
 MAX_TOKENS = 10_000
 
 LIVE = "live"
 
 
 class Tokens:
-    """Times in epoch seconds, from the clock of the host. A refresh token is good once: `unknown` and `used` are the
-    words for one that is refused."""
+    """Issues tokens. Times are epoch seconds, from the clock of the host. A refresh token is good once: `unknown` and
+    `used` are the reasons for refusing one."""
 
     unknown = "unknown"
     used = "used"
@@ -28,8 +29,8 @@ class Tokens:
     def __init__(self, lifetime_s: int, host: Host) -> None:
         self.lifetime_s = lifetime_s
         self.host = host
-        self._access: dict[str, float] = {}  # token -> epoch seconds of its end
-        self._refresh: dict[str, str] = {}  # token -> LIVE | why it is refused
+        self._access: dict[str, float] = {}  # token -> epoch seconds of its expiry
+        self._refresh: dict[str, str] = {}  # token -> LIVE | reason for refusing it
 
     @property
     def issued(self) -> tuple[str, ...]:
@@ -37,7 +38,7 @@ class Tokens:
         return (*self._access, *self._refresh)
 
     def times(self, lifetime_s: int | None) -> dict[str, int]:
-        """The claims of a token that is issued now; None: with the usual lifetime."""
+        """The time claims of a token issued now; None: the usual lifetime."""
         now = int(self.host.clock())
         return {"iat": now, "exp": now + (self.lifetime_s if lifetime_s is None else lifetime_s)}
 
@@ -72,18 +73,18 @@ class Tokens:
         raise NotImplementedError
 
     def granted(self, holder: str, nonce: str | None = None) -> dict[str, Any]:
-        """The token response of a new sign-in; `nonce` belongs into its identity token."""
+        """The token response of a new sign-in; `nonce` goes into its identity token."""
         return self.issue(holder=holder)
 
     def rotate(self, refresh: str, holder: str = "") -> dict[str, Any]:
-        """The token response for a refresh token. Raises Refused."""
+        """The token response to a refresh token. Raises Refused."""
         state = self.spend(refresh)
         if state != LIVE:
             raise self.refused(state)
         return self.issue(holder=holder)
 
     def refused(self, state: str) -> Refused:
-        """The answer to a refresh token in this state."""
+        """The refusal of a refresh token in this state."""
         raise NotImplementedError
 
     def accepts(self, access: str) -> bool:
@@ -91,24 +92,24 @@ class Tokens:
         return self._access.get(access, 0.0) > self.host.clock()
 
     def spend(self, refresh: str) -> str:
-        """LIVE, and then the token is `used` from now on; else why it is refused."""
+        """Marks a LIVE token as `used`; returns its earlier state, LIVE or the reason for refusing it."""
         state = self._refresh.get(refresh, self.unknown)
         if state == LIVE:
             self._refresh[refresh] = self.used
         return state
 
     def revoke(self, token: str) -> None:
-        """Sign-out of one token, access or refresh. Unknown ones are no error."""
+        """Signs out one token, access or refresh. Unknown ones are no error."""
         self._access.pop(token, None)
         if token in self._refresh:
             self._refresh[token] = self.unknown
 
     def revoke_access(self) -> None:
-        """Every access token stops working; refresh tokens live on."""
+        """Revokes every access token; refresh tokens live on."""
         self._access.clear()
 
     def revoke_refresh(self, code: str = "refresh_token_expired") -> None:
-        """Every refresh token is from now on refused with `code`."""
+        """Refuses every refresh token with `code` from now on."""
         self._refresh = dict.fromkeys(self._refresh, code)
 
 

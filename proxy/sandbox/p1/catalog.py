@@ -1,23 +1,23 @@
-"""The models that the simulated P1 account may use, as the vendor's own client lists them."""
+"""The models of the simulated P1 account, as the vendor's own client lists them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-#: Efforts that every model understands. `minimal` belongs to an older family and is refused here.
+#: Efforts that every model supports. `minimal` belongs to an older family and is refused here.
 EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
 
 
 class P1Model(NamedTuple):
-    """What the backend knows of one model. `full` and `lite` say on which lanes it exists."""
+    """A model of the backend. `full` and `lite`: whether it exists on that lane."""
 
     full: bool
     lite: bool
     ultra: bool = False  # takes the additional effort `ultra`
     tiers: tuple[str, ...] = ("priority", "flex")
     context: int = 272_000
-    hidden: bool = False  # the vendor's client does not offer it, and uses it itself
+    hidden: bool = False  # the vendor's client uses it without offering it
 
     @property
     def efforts(self) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ MODELS = {
     "codex-auto-review": P1Model(full=False, lite=True, hidden=True),
 }
 
-#: Effort -> how the vendor's client describes it to its user; a list without descriptions it cannot read.
+#: Effort -> its description in the vendor's client, which rejects a list without descriptions.
 _DESCRIPTIONS = {
     "low": "Fast responses with lighter reasoning",
     "medium": "Balances speed and reasoning depth for everyday tasks",
@@ -55,7 +55,7 @@ _DESCRIPTIONS = {
 
 
 def listed(models: Mapping[str, P1Model]) -> list[dict[str, Any]]:
-    """The models as the vendor's client wants them listed: it takes all of them or none."""
+    """The models in the form for the vendor's client, which accepts all of them or none."""
     return [_listed(slug, model, priority) for priority, (slug, model) in enumerate(models.items())]
 
 

@@ -15,7 +15,7 @@ def _reset_at(values: Values) -> int:
 
 
 def _usage_limit(values: Values) -> dict[str, Any]:
-    """The plan's window is used up; no retry before the reset helps."""
+    """The refusal for a used-up window of the plan; no retry before the reset helps."""
     resets = {"resets_at": _reset_at(values), "resets_in_seconds": values["seconds"]}
     error = {"type": "usage_limit_reached", "message": "The usage limit has been reached", "plan_type": "plus"}
     return {"error": {**error, **resets}}
@@ -31,7 +31,7 @@ def _usage_headers(values: Values) -> dict[str, str]:
 
 
 def _error(code: str, kind: str, **members: Any) -> dict[str, Any]:
-    """In the words that events use as well."""
+    """The error in the form that events use as well."""
     return {"error": error_object(code, type=kind, **members)}
 
 

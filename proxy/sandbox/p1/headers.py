@@ -1,4 +1,4 @@
-"""What the simulated P1 demands of request headers, in the order in which it looks."""
+"""The checks of request headers in the simulated P1, in its order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VENDOR_CLIENTS = ("codex_cli_rs", "codex_exec")
 
 
 def check_account(headers: Mapping[str, str], tokens: TokenBook) -> None:
-    """The bearer must be live, the account header must name its account."""
+    """Requires a live bearer, and the account header of its account."""
     scheme, _, access = headers.get("authorization", "").partition(" ")
     if scheme != "Bearer" or not tokens.accepts(access):
         raise token_expired()
@@ -53,7 +53,7 @@ def is_lite(headers: Mapping[str, str]) -> bool:
 
 
 def is_vendor_client(headers: Mapping[str, str]) -> bool:
-    """Whether originator and user agent agree on being a client of the vendor."""
+    """Whether originator and user agent both name one client of the vendor."""
     originator = headers.get("originator", "")
     return originator in VENDOR_CLIENTS and headers.get("user-agent", "").partition("/")[0] == originator
 
@@ -82,8 +82,8 @@ def _well_formed(name: str, fault: Fault) -> Field:
     return optional(name, fault, bare(f"Invalid value for header {name}: {{value}}"))
 
 
-#: A named client, the session header in its one good spelling, and what the vendor's client tells of its turn: nobody
-#: has to, but what is told must make sense. A turn state is one that an answer gave.
+#: A named client, the session header in its correct spelling, and the vendor client's optional headers about its turn,
+#: which must make sense. A turn state must come from an answer.
 _CLIENT: Table = (
     required("originator", fits(lambda value: (value or "").strip()), bare("Missing required header: originator")),
     # intermediaries drop names with an underscore, and with them the cache affinity
@@ -94,20 +94,20 @@ _CLIENT: Table = (
     _well_formed("x-codex-turn-state", matches(r"turn_[0-9a-f]+")),
 )
 
-#: The kind of answer that the rules name goes out, whatever comes in.
+#: The requested kind of answer must match the rules, whatever the body is.
 CLIENT: Table = (
     required("accept", _not_accepted, bare("Not Acceptable: {expected} expected", 406)),
     *_CLIENT,
     optional("openai-beta", fits(lambda value: SOCKET_BETA not in value), _UPGRADE_ONLY),
 )
 
-#: And JSON comes in.
+#: The body must be JSON.
 FORMAT: Table = (
     required("content-type", fits(lambda value: _kind(value) == "application/json"), _NOT_JSON),
     *CLIENT,
 )
 
-#: The beta that sockets are, what every request must have, and nothing that belongs to a body.
+#: The beta for sockets, the headers of every request, and none that belongs to a body.
 UPGRADE_HEADERS: Table = (
     required("openai-beta", fits(lambda value: f"{SOCKET_BETA}=" in (value or "")), _NO_BETA),
     *_CLIENT,

@@ -1,7 +1,7 @@
 """The simulated sign-in service of P1, and the tokens that it signs.
 
-It knows browser and device flows, token exchange with rotation, and revocation. Nobody is asked: a browser that opens
-the authorize page is sent back with a code at once, and a device code is approved after a number of polls.
+It has browser and device flows, token exchange with rotation, and revocation. No user is involved: the authorize page
+sends a browser back with a code at once, and a device code is approved after a number of polls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLIENT_ID = "app_EMoamEEZ73f0CkXaXp7hrann"
 
 
 class TokenBook(Tokens):
-    """The tokens of one account. A refresh token that is refused gets the vendor's code for the reason."""
+    """The tokens of one account. A refused refresh token gets the vendor's code for the reason."""
 
     unknown = "refresh_token_invalidated"
     used = "refresh_token_reused"
@@ -39,7 +39,7 @@ class TokenBook(Tokens):
         self.plan = plan
 
     def issue(self, lifetime_s: int | None = None, holder: str = "") -> dict[str, Any]:
-        """With an `id_token`."""
+        """A token response with an `id_token`."""
         claims = {**self._claims(), **self.times(lifetime_s)}
         identity = {**claims, "aud": [CLIENT_ID], "email": self.email}
         pair = self.new_pair({**claims, "aud": ["https://api.openai.com/v1"]}, "rt_")
@@ -64,14 +64,14 @@ class TokenBook(Tokens):
         }
 
 
-#: The ports and hosts that the real service lists for redirects to a local program.
+#: Ports and hosts of redirects to a local program that the real service has registered.
 REDIRECT_PORTS = (1455, 1457)
 REDIRECT_HOSTS = ("localhost", "127.0.0.1")
 REDIRECT_PATH = "/auth/callback"
 
 
 def _is_listed(url: URL) -> bool:
-    """Whether a redirect address is one of the few."""
+    """Whether a redirect address is registered."""
     here = url.scheme == "http" and url.host in REDIRECT_HOSTS and url.explicit_port in REDIRECT_PORTS
     return here and url.path == REDIRECT_PATH
 
@@ -94,7 +94,7 @@ class _PendingDevice:
 
 
 class CodexIssuer(Issuer):
-    """With a device flow of its own, and revocation: `revoked` are the tokens that were signed out."""
+    """Adds P1's own device flow, and revocation: `revoked` are the tokens that were signed out."""
 
     def __init__(self, tokens: TokenBook, options: P1Options) -> None:
         super().__init__(FLOWS, tokens)
@@ -127,7 +127,7 @@ class CodexIssuer(Issuer):
         check_client(fields, CLIENT_ID, 400)
         user_code, device_id = new_user_code(), f"deviceauth_{secrets.token_hex(12)}"
         remember(self._pending, device_id, _PendingDevice(user_code, self._polls.device_pending_polls), MAX_PENDING)
-        interval = str(self._polls.device_interval_s)  # a text, as the real service has it
+        interval = str(self._polls.device_interval_s)  # a text, as in the real service
         return web.json_response({"device_auth_id": device_id, "user_code": user_code, "interval": interval})
 
     async def _device_token(self, request: web.Request) -> web.Response:

@@ -9,29 +9,28 @@ from proxy.sandbox.p1.socket.link import Limits, Link
 from proxy.sandbox.upstream import Options
 from proxy.sandbox.wires.responses.quota import Quota
 
-#: Said of a workspace that may be served anywhere.
+#: Marks a workspace without a fixed place.
 UNCONSTRAINED = "NO_CONSTRAINT"
 
 
 @dataclass(slots=True)
 class P1Options(Options):
-    """All may be changed while it runs.
+    """Switches of the account. All may be changed while it runs.
 
-    `context_form` is how an overflow of `context_limit` (tokens, at four characters each) is told: "failed" (a
+    `context_form` is the form of an overflow of `context_limit` (tokens, at four characters each): "failed" (a
     `response.failed` as the only event), "error" (an event of type `error`) or "http" (a 400).
 
     Without `accept_sockets` every upgrade is refused with 426; one beyond the `limits` with an empty 403. A socket
-    older than `socket_age_s` takes no more requests. `announced`: account events come before each answer there. `link`:
-    how fast and how long they work, and whether the server pings. It holds for those that are opened afterwards.
+    older than `socket_age_s` accepts no more requests. `announced`: account events come before each answer there.
+    `link`: speed and breaks of sockets, and whether the server pings. It applies to sockets that are opened afterwards.
 
-    `models`: what the service knows; any other is refused.
+    `models`: the known models; any other is refused.
 
-    `picture_bytes` is how long a picture that is made is at least.
-    """
+    `picture_bytes` is the minimum length of a generated picture."""
 
     account_id: str = "acct-sandbox"
     email: str = "sandbox@example.com"
-    access_lifetime_s: int = 864_000  # ten days, as the real issuer
+    access_lifetime_s: int = 864_000  # ten days, as with the real issuer
     context_limit: int = 272_000
     context_form: str = "failed"
     device_pending_polls: int = 1

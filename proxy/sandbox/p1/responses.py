@@ -24,7 +24,7 @@ from proxy.sandbox.wires.responses.read import PLAIN, write_answer
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the checks look at, and what follows from it once the model is known."""
+    """The checked request, with what follows from its model."""
 
     headers: Mapping[str, str]
     body: dict[str, Any]
@@ -39,7 +39,7 @@ class Seen:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """A value that is looked for among them may be of any type."""
+        """The known ids. A value that is compared with them may be of any type."""
         return tuple(self.models)
 
     @property
@@ -55,12 +55,12 @@ TOP_LEVEL = (
 
 
 def check_body(seen: Seen) -> None:
-    """Raises Refused for the first row that the body breaks."""
+    """Raises Refused for the first row that the body violates."""
     check(seen.body, BODY, seen)
 
 
 def _no_lane(_name: Any, checked: Checked) -> str | None:
-    """The smallest models are on the lite lane only, for the vendor's own clients."""
+    """Refuses the smallest models on the full lane, and to other clients than the vendor's."""
     seen: Seen = checked.rules
     return None if seen.model.full or (seen.lite and is_vendor_client(seen.headers)) else ""
 
@@ -81,7 +81,7 @@ _STRINGS = fits(
     "an object of strings",
 )
 
-#: The gateway's own demands come first, then the lane, then what the model service looks at.
+#: The gateway's checks come first, then the lane, then the model service's.
 BODY: Table = (
     Known(TOP_LEVEL, bare("Unsupported parameter: {value}")),
     required("store", fits(lambda value: value is False), bare("Store must be set to false")),
@@ -89,7 +89,7 @@ BODY: Table = (
     required("model", demanded("ids"), _NO_MODEL),
     required("model", _no_lane, Refusal("Model not found {value}", "model_not_found", status=404)),
     required("model", lambda _name, seen: None if seen.rules.model.lite else "", _NO_LITE_MODEL, when="lite"),
-    # on the lite lane instructions and tools travel inside the input, and calls come one at a time
+    # on the lite lane instructions and tools are part of the input, and calls come one at a time
     optional("instructions", "nothing", _NOT_ON_LITE, when="lite"),
     optional("tools", "nothing", _NOT_ON_LITE, when="lite"),
     optional("parallel_tool_calls", "nothing", _ONE_BY_ONE, when="lite"),
@@ -103,7 +103,7 @@ BODY: Table = (
 
 RESPONSES = ServedWire(Place("p1", "responses"), HTTP_FAULTS, RESPONSES_FAULTS)
 
-#: How an overflow of the context is told -> the fault that tells it.
+#: Form of a context overflow -> its fault.
 _OVERFLOWS: dict[str, tuple[str, dict[str, Any]]] = {
     "failed": ("failed", {"after": "nothing", "code": "context_length_exceeded"}),
     "error": ("error_event", {"status": 400, "code": "context_length_exceeded"}),
@@ -123,7 +123,7 @@ def prepare_responses(p1: P1, request: web.Request, body: Any) -> Prepared:
 def checked_answer(
     p1: P1, headers: Mapping[str, str], body: dict[str, Any], *, lite: bool
 ) -> tuple[ResponsesAnswer, tuple[str, dict[str, Any]] | None]:
-    """The answer to a whole body over whatever transport, and the fault that comes instead. Raises Refused."""
+    """The answer to a whole body over either transport, and the fault that replaces it. Raises Refused."""
     check_body(Seen(headers, body, lite, p1.options.account_id, models=p1.options.models))
     answer = write_answer(p1, body, p1.options.account_id, PLAIN, lite=lite)
     over = answer.input_tokens > p1.options.context_limit

@@ -1,6 +1,5 @@
-"""The entry of the simulated P1: its routes, its wires and their faults, the account, and `POST …/alpha/search`, the
-search that runs without a model turn around it.
-"""
+"""The simulated P1: its routes, wires and faults, the account, and `POST …/alpha/search`, the search that runs without
+a model turn around it."""
 
 from __future__ import annotations
 
@@ -44,19 +43,19 @@ def _is_domain_list(value: Any) -> bool:
 
 
 def _has_good_filters(settings: Any) -> bool:
-    """Left out rather than empty."""
+    """Filters must be left out rather than empty."""
     filters = settings.get("filters", {"allowed_domains": ["any"]})
     known = isinstance(filters, dict) and bool(filters) and set(filters) <= set(_FILTERS)
     return known and all(_is_domain_list(domains) for domains in filters.values())
 
 
 def _is_plain(member: str, kind: type) -> Fault:
-    """The member is of this type where it is there; null is not."""
+    """A member has this type if present; null does not count."""
     return fits(lambda item: isinstance(item.get(member, kind()), kind))
 
 
 def _same_session(search_id: Any, seen: Checked) -> str | None:
-    """The rules are the headers here."""
+    """The session of the headers must match the search."""
     return None if seen.rules.get("session-id", search_id) == search_id else ""
 
 
@@ -90,7 +89,7 @@ _SEARCH: Table = (
 
 
 async def serve_search(p1: P1, request: web.Request) -> web.StreamResponse:
-    """One search."""
+    """Serves one search."""
     with p1.at_work():
         seen = await receive(request)
         p1.searches.append(seen)
@@ -135,7 +134,7 @@ async def serve_models(p1: P1, request: web.Request) -> web.Response:
 
 
 async def serve_workspaces(p1: P1, request: web.Request) -> web.Response:
-    """Which backend serves each workspace; the vendor's client sends nothing before it knows."""
+    """Lists the backend of each workspace; the vendor's client sends nothing before it knows."""
     check_account(request.headers, p1.tokens)
     p1.routings += 1
     account = p1.options.account_id
@@ -168,7 +167,7 @@ async def _answer(p1: P1, request: web.Request) -> web.StreamResponse:
 def _of_account(
     p1: P1, serve: Callable[[P1, web.Request], Awaitable[web.StreamResponse]]
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """A route that is served by the account whose token comes."""
+    """A route that the bearer's account serves."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         return await serve(p1.asked(request.headers), request)

@@ -1,4 +1,4 @@
-"""The state of the simulated P1: what its routes share, and what tests may look at and change."""
+"""The state of the simulated P1: shared by its routes, read and changed by tests."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ CODEX_PATH = "/backend-api/codex"
 
 
 class P1(AccountUpstream):
-    """`searches` are kept like `requests`; the frames of sockets are among the requests, and so are requests for
-    pictures and transcripts, whose body tells the size and the digest of each file in place of its bytes.
+    """The simulated account. `searches` are kept like `requests`. The requests include frames of sockets, and those for
+    pictures and transcripts, whose body has the size and digest of each file instead of its bytes.
 
-    `sockets` has every upgrade and what came over it; `routings` counts who asked where the workspace is served.
-    """
+    `sockets` has every upgrade and its events; `routings` counts the questions where the workspace is served."""
 
     options: P1Options
     tokens: TokenBook
@@ -40,15 +39,15 @@ class P1(AccountUpstream):
         self.others: list[P1] = []
 
     def second(self, account_id: str = "acct-second") -> P1:
-        """Another account at the same service, told from this one by its tokens: with requests, script, quota and
-        sockets of its own."""
+        """Another account at the service, recognised by its tokens, with its own requests, script, quota and
+        sockets."""
         options = replace(self.options, account_id=account_id, email=f"{account_id}@example.com", quota=Quota())
         other = P1(self.host, options, self.script.tables)
         self.others.append(other)
         return other
 
     def asked(self, headers: Mapping[str, str]) -> P1:
-        """The account whose token a request carries; this one for tokens that nobody issued."""
+        """The account whose token a request carries; this one for unknown tokens."""
         access = headers.get("authorization", "").partition(" ")[2]
         return next((other for other in self.others if other.tokens.accepts(access)), self)
 
@@ -60,7 +59,7 @@ class P1(AccountUpstream):
         return encrypt(self.options.account_id, item_id)
 
     def account_headers(self) -> dict[str, str]:
-        """Headers of a good answer, and of a 101, whatever is asked."""
+        """Headers of every good answer, and of a 101."""
         return {
             "x-codex-turn-state": self.ids.new("turn"),
             "x-models-etag": '"sandbox"',

@@ -1,4 +1,4 @@
-"""The models of the simulated P2, as its own list has them, and what each demands of a request."""
+"""The models of the simulated P2, as its own list has them, and their rules for requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _ALL_MEDIA = ("image_url", "video_url")
 
 
 class P2Model(NamedTuple):
-    """`always_thinks`: a request cannot switch it off. `third`: of the third generation, which bears `required`."""
+    """A model. `always_thinks`: a request cannot switch thinking off. `third`: of the third generation, which accepts
+    `required`."""
 
     title: str
     context: int
@@ -36,12 +37,13 @@ MODELS = {
 
 
 def thinks(model: P2Model, body: Mapping[str, Any]) -> bool:
-    """On unless it is switched off, where it can be: also when the request does not speak of it."""
+    """Whether the model thinks: unless it is switched off, where that is possible, even when the request does not
+    mention it."""
     return model.always_thinks or (body.get("thinking") or {}).get("type") != "disabled"
 
 
 def rules_for(model: P2Model, *, thinking: bool, one_effort: bool) -> ChatRules:
-    """What the model demands of a request that makes it think, or not."""
+    """The model's rules for a request with or without thinking."""
     forced = ("specified",) if model.third else ("specified", "required")
     return ChatRules(
         recalls_of_calls=thinking,

@@ -23,8 +23,8 @@ from proxy.sandbox.wires.refusal import Refused, invalid
 
 
 def _error(kind: str, message: str = "") -> Callable[[Values], dict[str, Any]]:
-    """`{"error":{"message","type","code"}}`, with `wrapped` inside of `{"type":"error", …}`; a step may have other
-    words."""
+    """`{"error":{"message","type","code"}}`, with `wrapped` inside of `{"type":"error", …}`; a step may replace the
+    message."""
 
     def body(values: Values) -> dict[str, Any]:
         said = values.get("message", message)
@@ -72,7 +72,7 @@ STREAM = ServedWire(Place("p2", "chat"), HTTP_FAULTS, CHAT_FAULTS)
 WHOLE = ServedWire(Place("p2", "chat", stream=False), HTTP_FAULTS, WHOLE_FAULTS)
 
 
-#: `max_completion_tokens` and `thinking.effort` took their place.
+#: Members replaced by `max_completion_tokens` and `thinking.effort`.
 OLDER_MEMBERS = ("max_tokens", "reasoning_effort")
 
 
@@ -103,7 +103,7 @@ def _model(body: Mapping[str, Any]) -> P2Model:
 
 
 def _reworded(refused: Refused) -> Refused:
-    """The refusal in the shape of this backend, which names no parameter."""
+    """The refusal in the shape of this backend, without a parameter's name."""
     error = refused.body["error"]
     return Refused(refused.status, {"error": {"message": error["message"], "type": error["type"], "code": None}})
 

@@ -1,7 +1,7 @@
-"""The simulated sign-in service of P2, its tokens, and what every request must say of its device and program.
+"""The simulated sign-in service of P2, its tokens, and the required headers about device and program.
 
-It knows device authorization, polling, and refresh with rotation; each token is good on one device only. Nobody is
-asked: a device code is approved after the polls that `options.device_answers` lists.
+It has device authorization, polling, and refresh with rotation; each token is good on one device only. No user is
+involved: a device code is approved after the polls that `options.device_answers` lists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from proxy.sandbox.wires.refusal import Refused, invalid
 
 DEVICE_ID = "x-msh-device-id"
 
-#: All of these come with every request, to the sign-in service as well.
+#: Required of every request, also to the sign-in service.
 DEVICE_HEADERS = (
     "x-msh-platform",
     "x-msh-version",
@@ -36,7 +36,7 @@ NOT_AN_AGENT = (
 
 
 def device_fault(headers: Mapping[str, str]) -> str | None:
-    """What is wrong with the device headers: one is missing, or is not printable ASCII."""
+    """The fault of the device headers: one is missing, or is not printable ASCII; None when they are right."""
     for name in DEVICE_HEADERS:
         value = headers.get(name, "")
         if not value.strip():
@@ -47,7 +47,7 @@ def device_fault(headers: Mapping[str, str]) -> str | None:
 
 
 def check_caller(headers: Mapping[str, str], tokens: DeviceTokens, agents: Sequence[str]) -> None:
-    """A live token of this very device, and the user agent of a coding agent. Raises Refused."""
+    """Requires a live token of this device, and the user agent of a coding agent. Raises Refused."""
     scheme, _, access = headers.get("authorization", "").partition(" ")
     if scheme != "Bearer" or not tokens.accepts(access):
         raise unauthorized()
@@ -70,7 +70,7 @@ CLIENT_ID = "17e5f671-d194-4dfb-9706-5516cb48c098"
 
 
 class DeviceTokens(Tokens):
-    """The tokens of one user, each good on one device only."""
+    """The tokens of one user, each bound to one device."""
 
     def __init__(self, user_id: str, lifetime_s: int, host: Host) -> None:
         super().__init__(lifetime_s, host)
@@ -79,7 +79,7 @@ class DeviceTokens(Tokens):
         self._devices: dict[str, str] = {}  # token, access or refresh -> device id
 
     def issue(self, lifetime_s: int | None = None, holder: str = "") -> dict[str, Any]:
-        """With the `scope`."""
+        """A token response with the `scope`."""
         claims = {"user_id": self.user_id, "device_id": holder, "scope": self.scope, **self.times(lifetime_s)}
         pair = self.new_pair(claims)
         for name in ("access_token", "refresh_token"):
@@ -87,7 +87,7 @@ class DeviceTokens(Tokens):
         return {**pair, "scope": self.scope}
 
     def device_of(self, token: str) -> str | None:
-        """The device that the token is good on."""
+        """The device of a token."""
         return self._devices.get(token)
 
     def rotate(self, refresh: str, holder: str = "") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The entry of the simulated P2: its routes, its wires and their faults, the account, and the services for tools.
+"""The simulated P2: its routes, wires and faults, the account, and the services for tools.
 
 The vendor's own client offers `POST …/search` and `…/fetch` to its model, with the same credential.
 """
@@ -45,7 +45,7 @@ async def serve_fetch(p2: P2, request: web.Request) -> web.Response:
 
 
 async def _checked(p2: P2, request: web.Request, table: Table) -> Any:
-    """The body. Raises Refused."""
+    """The checked body. Raises Refused."""
     seen = await receive(request)
     p2.service_requests.append(seen)
     with refusals_noted(seen):
@@ -60,7 +60,7 @@ async def _serve_models(p2: P2, request: web.Request) -> web.Response:
 
 
 async def _serve_usages(p2: P2, request: web.Request) -> web.Response:
-    """The quota of the week, and of the window of five hours, in the form that the vendor's own client reads."""
+    """The quotas of the week and of the five-hour window, in the form that the vendor's own client reads."""
     week, window = (_quota(used, p2.clock() + hours * 3600) for used, hours in ((3, 168), (12, 5)))
     limit = {"window": {"duration": 300, "timeUnit": "TIME_UNIT_MINUTE"}, "detail": window}
     return _account_answer(p2, request, {"usage": week, "limits": [limit]})

@@ -1,4 +1,4 @@
-"""The state of the simulated P2: what its routes share, and what tests may look at and change."""
+"""The state of the simulated P2: shared by its routes, read and changed by tests."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from proxy.sandbox.upstream import KEPT_REQUESTS, Host, Received
 
 API_PATH = "/coding/v1"
 
-#: Programs that the gateway takes for coding agents, by how their user agent begins, in small letters.
+#: Beginnings of user agents that the gateway accepts as coding agents, in lower case.
 AGENTS = ("kimicli/", "kimi-code-cli/", "claude-cli/", "claude-code/", "roo-code/", "roocode/", "kilo-code/")
 
 
 @dataclass(slots=True)
 class P2Options(DeviceOptions):
-    """How the account behaves. All may be changed while it runs.
+    """Switches of the account. All may be changed while it runs.
 
-    `one_effort` refuses `thinking` beside `reasoning_effort`, as other front ends of this vendor do. `usage_places`:
-    see ChatAnswer. `context_limit` 0 is the model's own.
-    """
+    `one_effort` refuses `thinking` together with `reasoning_effort`, as other front ends of this vendor do.
+    `usage_places`: see ChatAnswer. `context_limit` 0 is the model's own."""
 
     user_id: str = "u_sandbox"
     device_id: str = "5a9d0b0c0ffee0123456789abcdef012"  # of the stored sign-in
@@ -37,8 +36,8 @@ class P2Options(DeviceOptions):
 
 
 class P2(AccountUpstream):
-    """`service_requests` are those for a search or a page, kept like `requests`. `older_members` counts the members
-    that the vendor's older client sent and the newer one has other words for; they are still taken."""
+    """The simulated account. `service_requests` are those for a search or a page, kept like `requests`. `older_members`
+    counts members of the vendor's older client that the newer one has renamed; they are still accepted."""
 
     options: P2Options
     tokens: DeviceTokens
@@ -58,10 +57,10 @@ class P2(AccountUpstream):
         return {"PROXY_P2_BASE_URL": f"{self.host.origin}{API_PATH}", "PROXY_P2_OAUTH_HOST": self.host.origin}
 
     def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        """Of `options.device_id`."""
+        """A sign-in of `options.device_id`."""
         issued = self.tokens.issue(lifetime_s, self.options.device_id)
         return issued, {"scope": issued["scope"], "userId": self.tokens.user_id}
 
     def credentials(self, lifetime_s: int | None, expires_ms: int | None) -> dict[str, str]:
-        """With the `device_id` that they are bound to."""
+        """The credentials with the `device_id` that they are bound to."""
         return {**super().credentials(lifetime_s, expires_ms), "device_id": self.options.device_id}

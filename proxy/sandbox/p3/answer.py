@@ -1,4 +1,4 @@
-"""The answer in the words of this service: searches with sources, links in the text, usage of several inner turns."""
+"""The answer in this service's form: searches with sources, links in the text, usage of several inner turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from proxy.sandbox.wires.responses.items import Writer, item_events
 
 DONE = b"data: [DONE]\n\n"
 
-#: What a token and a search cost, in the service's own small coin.
+#: Costs of a token and a search, in the service's own unit.
 _TICKS_PER_TOKEN = 20_000
 _SEARCHES = ("web_search_call", "custom_tool_call")
 
@@ -29,7 +29,8 @@ class GrokWriter(Writer):
         return encrypt_for(self.account_id, item_id, nonce)
 
     def search(self, part: Search) -> Block:
-        """A `web_search_call`, always with an action; one of posts shows as a call of the service's own tool."""
+        """A `web_search_call`, always with an action; a search of posts is shown as a call of the service's own
+        tool."""
         if part.on_x:
             return self._post_search(part)
         shown = "web_search_call.action.sources" in self.include
@@ -48,7 +49,7 @@ class GrokWriter(Writer):
         }
 
     def say(self, part: Say) -> Block:
-        """Each page is linked where it is named, and cited with the place of that link."""
+        """Text in which each named page is linked, and cited with the place of that link."""
         if "no_inline_citations" in self.include:
             return self.message(part.text, [self._citation(page.url, number, 0, 0) for number, page in _numbered(part)])
         text, annotations = part.text, []
@@ -70,7 +71,7 @@ def _numbered(part: Say) -> zip[tuple[int, Any]]:
 
 @dataclass(kw_only=True)
 class GrokAnswer(ResponsesAnswer):
-    """`linger_s`: how long the connection stays open behind the end."""
+    """An answer that keeps the connection open for `linger_s` after its end."""
 
     linger_s: float = 0.0
 
@@ -94,7 +95,7 @@ class GrokAnswer(ResponsesAnswer):
 
     @property
     def usage(self) -> dict[str, Any]:
-        """Each search is a turn of its own that reads the prompt again; `context_details` is the last one alone."""
+        """Each search is a turn of its own that reads the prompt again; `context_details` covers the last one alone."""
         usage = super().usage
         del usage["input_tokens_details"]["cache_write_tokens"]
         searches = len(self.searched)

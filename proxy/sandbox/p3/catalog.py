@@ -1,4 +1,4 @@
-"""The models of the simulated P3, what each can do, and the encrypted reasoning that a family of them can read.
+"""The models of the simulated P3, their abilities, and the encrypted reasoning that each family can read.
 
 Encrypted reasoning is standard base64 without padding here.
 """
@@ -11,12 +11,13 @@ from proxy.sandbox.wires.encrypted_content import encrypt, is_from_account
 
 
 class P3Model(NamedTuple):
-    """`family` can read the encrypted reasoning of each of its models. `more_tools`: runs code and paints as well."""
+    """A model. `family` can read the encrypted reasoning of each of its models. `more_tools`: also runs code and
+    paints."""
 
     family: str
     context: int
     most_output: int
-    efforts: tuple[str, ...]  # that the list of models names
+    efforts: tuple[str, ...]  # as listed
     searches: bool = False  # the vendor's client offers hosted search
     more_tools: bool = False
 
@@ -29,7 +30,7 @@ MODELS = {
     "grok-composer-2.5-fast": P3Model("composer", 200_000, 32_768, ()),
 }
 
-#: Taken of every model, whatever the list says of it.
+#: Accepted by every model, even if not listed.
 _ALWAYS = ("none", *_HIGH)
 
 
@@ -38,12 +39,12 @@ def efforts_of(model: P3Model) -> tuple[str, ...]:
 
 
 def reader_of(user_id: str, model: str) -> str:
-    """Who encrypted reasoning is made for: an account and a family of models."""
+    """The reader of encrypted reasoning: an account and a family of models."""
     return f"{user_id}/{MODELS[model].family}"
 
 
 def listed_models(created: int) -> dict[str, Any]:
-    """The body of the model list, as the vendor's client reads it."""
+    """The body of the model list, in the form that the vendor's client reads."""
     return {"object": "list", "data": [_listed(name, model, created) for name, model in MODELS.items()]}
 
 
@@ -62,7 +63,7 @@ def _listed(name: str, model: P3Model, created: int) -> dict[str, Any]:
     }
 
 
-#: What the content of another vendor begins with, and none of here.
+#: The beginning of another vendor's content, which none here has.
 _FOREIGN = "gAAAAA"
 
 _STANDARD = str.maketrans("-_", "+/")
@@ -75,5 +76,5 @@ def encrypt_for(reader: str, item_id: str, nonce: str) -> str:
 
 
 def is_readable(content: Any, reader: str) -> bool:
-    """Whether this reader can decrypt it, whichever item it is in."""
+    """Whether this reader can decrypt it, in any item."""
     return isinstance(content, str) and is_from_account(_FOREIGN + content.translate(_URL_SAFE), reader)

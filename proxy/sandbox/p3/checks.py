@@ -1,6 +1,6 @@
-"""The checks of a Responses body in the order in which P3 runs them: tools and choices, input, the rest.
+"""The checks of a Responses body in P3's order: tools and choices, input, the rest.
 
-Functions and hosted tools stand side by side, none under the name of another.
+Functions and hosted tools are in one list, none under the name of another.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from proxy.sandbox.wires.field_checks import (
     demanded,
     fits,
     is_filled,
+    judged,
     look,
     matches,
     members,
     one_of,
     optional,
     required,
-    told,
 )
 from proxy.sandbox.wires.refusal import WRONG_TYPE, Refusal
 from proxy.sandbox.wires.responses.tool_checks import NAME
@@ -59,7 +59,7 @@ def _branches(schema: Mapping[str, Any], word: str) -> list[Any]:
 
 
 def _is_object(branch: Any, root: Mapping[str, Any]) -> bool:
-    """Whether a branch says of itself, or of what it refers to, that it is an object."""
+    """Whether a branch, or its reference, declares itself an object."""
     if isinstance(branch, dict) and isinstance(branch.get("$ref"), str):
         branch = look(root, branch["$ref"].removeprefix("#/").replace("/", "."))
     return isinstance(branch, dict) and branch.get("type") == "object"
@@ -73,7 +73,7 @@ _LISTED = fits(_is_short_list, f"1 to {MOST_LISTED} texts")
 
 
 def _lists(*names: str) -> Table:
-    """Lists that exclude each other."""
+    """Lists of which only one may be set."""
     words = f"Only one of {' and '.join(names)} can be set."
     both = fits(lambda item: not all(item.get(name) for name in names))
     lists = (optional(name, _LISTED, argument("Invalid {where}: expected {expected}.")) for name in names)
@@ -85,13 +85,13 @@ _HANDLES = ("allowed_x_handles", "excluded_x_handles")
 _IS_DATE = fits(lambda value: isinstance(value, str) and _DATE.fullmatch(value), "a date as YYYY-MM-DD")
 _PLACE = "city country region timezone"
 
-#: Tool type -> its checks; without any it is not looked into.
+#: Tool type -> its checks; a type without any is not inspected.
 _TOOLS: dict[str, Table] = {
     "function": (
         Known("type name description parameters strict"),
         *NAME,
         *members("description: text, strict: boolean"),
-        required("", told(_schema_fault), argument("Invalid schema for function '{item[name]}': {expected}")),
+        required("", judged(_schema_fault), argument("Invalid schema for function '{item[name]}': {expected}")),
     ),
     "web_search": (
         Known("type filters user_location enable_image_understanding search_context_size"),
@@ -119,7 +119,7 @@ _MORE = ("code_interpreter", "image_generation")
 
 
 def _offered(tool: Any) -> str:
-    """What the model calls it."""
+    """The model's name for a tool."""
     return str(tool.get("name", tool["type"]))
 
 
@@ -133,7 +133,7 @@ def _no_twins(body: Any, _where: str, _seen: Checked) -> None:
 
 
 def _missing(wanted: Any, seen: Checked) -> str | None:
-    """A choice of something that is not offered."""
+    """A choice of a tool that is not offered."""
     kind, name = look(wanted, "type"), look(wanted, "name")
     tools = seen.body["tools"]
     return None if any(tool["type"] == kind and tool.get("name") == name for tool in tools) else ""
@@ -171,7 +171,7 @@ TOOLS: Table = (
         ),
     ),
     _no_twins,
-    *(required("", told(fault), _ALONE, at=name) for name, fault in _WITHOUT_TOOLS.items()),
+    *(required("", judged(fault), _ALONE, at=name) for name, fault in _WITHOUT_TOOLS.items()),
 )
 
 CHOICE: Table = (
@@ -181,7 +181,7 @@ CHOICE: Table = (
 )
 
 
-#: Everything else is refused: what came before, limits of the cache, users, stream options, stop words.
+#: Anything else is refused: previous responses, cache limits, users, stream options, stop words.
 TOP_LEVEL = (
     "model instructions input tools tool_choice parallel_tool_calls reasoning store stream include prompt_cache_key "
     "temperature top_p max_output_tokens text metadata stream_tool_calls"
@@ -192,7 +192,7 @@ _INCLUDABLE = ("reasoning.encrypted_content", "web_search_call.action.sources", 
 
 @dataclass(frozen=True, slots=True)
 class GrokRules:
-    """What the account and the model bear; to be asked once the model is known."""
+    """What the account and the model allow; used once the model is known."""
 
     body: Any
     user_id: str
@@ -207,7 +207,7 @@ class GrokRules:
 
     @property
     def reader(self) -> str:
-        """Who encrypted reasoning must have been made for."""
+        """The required reader of encrypted reasoning."""
         return reader_of(self.user_id, self.body["model"])
 
     @property
@@ -216,7 +216,7 @@ class GrokRules:
 
 
 def check_body(body: Any, user_id: str) -> GrokRules:
-    """Raises Refused for the first row that the body breaks; else what it was checked by."""
+    """Checks a body; returns the rules it was checked by. Raises Refused for the first row that it violates."""
     rules = GrokRules(body, user_id)
     check(body, BODY, rules)
     return rules
@@ -235,7 +235,7 @@ _FORMATS: dict[str, Table] = {
         required("name", matches(r"[a-zA-Z0-9_-]{1,64}")),
         required("schema", "object"),
         *members("strict: boolean"),
-        required("schema", told(malformed), argument("Invalid schema for {here}: {expected}")),
+        required("schema", judged(malformed), argument("Invalid schema for {here}: {expected}")),
     ),
 }
 

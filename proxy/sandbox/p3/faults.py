@@ -1,4 +1,4 @@
-"""The faults that only this service's streams have: other frames, other forms of thoughts, calls, searches and
+"""Faults that only this service's streams have: other frames, other forms of thoughts, calls, searches and
 citations."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def tool_thought(answer: GrokAnswer) -> Block:
 
 
 def _searched(answer: GrokAnswer, count: int = 1, *, on_x: bool = False) -> list[Block]:
-    """The searches of the answer, put in front of its output until there are as many."""
+    """The answer's searches, with more put in front of its output until there are `count`."""
     pages = tuple(find_pages("sandbox"))
     missing = count - len(answer.searched)
     new = [answer.new_block(Search(f"sandbox {number}", pages, on_x)) for number in range(1, missing + 1)]
@@ -35,7 +35,7 @@ def _searched(answer: GrokAnswer, count: int = 1, *, on_x: bool = False) -> list
 
 
 def _action(answer: GrokAnswer, action: dict[str, Any] | None, **members: Any) -> list[Action]:
-    """The searches are of this action, or say this of themselves."""
+    """Gives the searches this action, or these members."""
     for search in _searched(answer):
         if action is not None:
             search["action"] = action
@@ -44,7 +44,7 @@ def _action(answer: GrokAnswer, action: dict[str, Any] | None, **members: Any) -
 
 
 def _parallel_searches(answer: GrokAnswer, count: int = 3, on_x: bool = False) -> list[Action]:
-    """Searches that run at the same time, an empty thought in front of each."""
+    """Searches that run at the same time, with an empty thought before each."""
     found = _searched(answer, count, on_x=on_x)
     pairs = [(tool_thought(answer), search) for search in found]
     answer.blocks = [*(one for pair in pairs for one in pair), *(one for one in answer.blocks if one not in found)]
@@ -67,7 +67,7 @@ def _post_events(answer: GrokAnswer) -> list[Action]:
 
 
 def _citations(answer: GrokAnswer, where: str = "early") -> list[Action]:
-    """They come before the first word ("early"), when the text is closed ("late"), or in the item alone ("item")."""
+    """Citations before the first word ("early"), when the text is closed ("late"), or in the item alone ("item")."""
     cited = {
         "type": "url_citation",
         "url": "https://docs.example.org/a",
@@ -78,13 +78,13 @@ def _citations(answer: GrokAnswer, where: str = "early") -> list[Action]:
     for part in (part for block in answer.blocks for part in block.get("content", ())):
         part["annotations"] = [cited]
     actions = answer.stream()
-    told = [one for one in actions if isinstance(one, dict) and one["type"] == _ANNOTATION]
+    notes = [one for one in actions if isinstance(one, dict) and one["type"] == _ANNOTATION]
     kept = without(actions, lambda event: event["type"] == _ANNOTATION)
     place = next((at for at, one in enumerate(kept) if _is(one, _PLACES.get(where, ""))), None)
-    return kept if place is None else [*kept[:place], *told, *kept[place:]]
+    return kept if place is None else [*kept[:place], *notes, *kept[place:]]
 
 
-#: Where citations may come -> the event that they come before.
+#: Place of citations -> the event that they come before.
 _PLACES = {"early": TEXT_DELTA, "late": "response.content_part.done"}
 
 
@@ -106,7 +106,7 @@ SEARCH_FAULTS: dict[str, Fault] = {
 _DONE = "response.output_item.done"
 _ARGUMENTS_DONE = "response.function_call_arguments.done"
 
-#: Frames that say nothing: comments, those without data, and those with empty data.
+#: Frames without content: comments, frames without data, and with empty data.
 _SILENT = (b": keepalive\n\n", b"id: 42\n\n", b"event: ping\n\n", b"retry: 5\n\n")
 _BLANK = (b"data:\n\n", b"data\n\n")
 
@@ -119,38 +119,38 @@ def _raw(answer: GrokAnswer, change: Callable[[bytes], bytes]) -> list[Action]:
 
 
 def _data_only(answer: GrokAnswer) -> list[Action]:
-    """Without names of events."""
+    """Events without names."""
     actions = answer.stream()
     answer.finished(actions)  # numbers them
     return [Raw(BARE.encode([one for one in actions if isinstance(one, dict)]) + answer.tail)]
 
 
 def _mixed_ends(data: bytes) -> bytes:
-    """Lines that end in each of the three ways."""
+    """Lines with each of the three endings."""
     ends = cycle((b"\r\n", b"\n", b"\r"))
     return b"".join(line + next(ends) * 2 for line in data.split(b"\n\n") if line)
 
 
 def _silent_frames(answer: GrokAnswer, blank: bool = False) -> list[Action]:
-    """`blank`: some have data without a character, which the vendor's own client does not bear."""
+    """`blank`: some have data without a character, which the vendor's own client does not tolerate."""
     frames = (*_SILENT, *(_BLANK if blank else ()))
     return between(answer, lambda place: Raw(frames[place % len(frames)]))
 
 
 def _held_open(answer: GrokAnswer, seconds: float | None = None, done: bool = True) -> list[Action]:
-    """Behind the end the connection stays open; None: for ever."""
+    """Keeps the connection open after the end; None: for ever."""
     tail: tuple[Action, ...] = (Raw(answer.tail),) if done else ()
     return [*answer.stream(), *tail, silence(seconds)]
 
 
 def _minimal(answer: GrokAnswer) -> list[Action]:
-    """Deltas of text and the end, which says nothing of them."""
+    """Deltas of text, and an end that does not repeat them."""
     kept = [one for one in answer.stream() if isinstance(one, dict) and one["type"] == TEXT_DELTA]
     return [*kept, answer.terminal("completed", output=[])]
 
 
 def _thoughts_as_text(answer: GrokAnswer) -> list[Action]:
-    """Thoughts come as `reasoning_text` instead of summaries."""
+    """Sends thoughts as `reasoning_text` instead of summaries."""
 
     def edit(event: Event) -> None:
         kind = event["type"]
@@ -177,19 +177,19 @@ def _thoughts_only(answer: GrokAnswer) -> list[Action]:
 
 
 def _empty_thoughts(answer: GrokAnswer) -> list[Action]:
-    """A thought that is nothing but encrypted content stands before each item."""
+    """Puts a thought with only encrypted content before each item."""
     answer.blocks = [one for block in answer.blocks for one in (tool_thought(answer), block)]
     return answer.stream()
 
 
 def _calls(answer: GrokAnswer, edit: Edit, *less: str) -> list[Action]:
-    """The stream of an answer with a call, its events of these types left out and the others edited."""
+    """The stream of an answer with a call, without its events of these types, and with the others edited."""
     answer.add_calls()
     return edited(without(answer.stream(), lambda event: event["type"] in less), edit)
 
 
 def _named_by_call(answer: GrokAnswer) -> list[Action]:
-    """Arguments belong to a `call_id`, not to an item."""
+    """Arguments name a `call_id` instead of an item."""
     answer.add_calls()
     ids = {call["id"]: call["call_id"] for call in answer.calls}
 
@@ -202,7 +202,7 @@ def _named_by_call(answer: GrokAnswer) -> list[Action]:
 
 
 def _at_once(answer: GrokAnswer) -> list[Action]:
-    """All arguments in one delta, and nothing that repeats them."""
+    """All arguments in one delta, and no repetition."""
     answer.add_calls()
     whole = {call["id"]: call["arguments"] for call in answer.calls}
 
@@ -215,7 +215,7 @@ def _at_once(answer: GrokAnswer) -> list[Action]:
 
 
 def _not_done(answer: GrokAnswer) -> list[Action]:
-    """A call begins and has all of its arguments, and is nowhere said to be finished."""
+    """A call begins and gets all of its arguments, but is never reported as finished."""
     answer.add_calls()
     ids = {call["id"] for call in answer.calls}
     kept = without(
@@ -226,7 +226,7 @@ def _not_done(answer: GrokAnswer) -> list[Action]:
 
 
 def _mismatch(answer: GrokAnswer) -> list[Action]:
-    """What is said to be the whole of the arguments is not what the pieces are."""
+    """The repeated whole of the arguments differs from the pieces."""
 
     def edit(event: Event) -> None:
         if event["type"] == _ARGUMENTS_DONE:
@@ -236,7 +236,7 @@ def _mismatch(answer: GrokAnswer) -> list[Action]:
 
 
 def _late_text_done(answer: GrokAnswer) -> list[Action]:
-    """The end of a text is told when a call has already begun."""
+    """The end of a text comes after a call has begun."""
     answer.add_calls()
     actions = answer.stream()
     late = [one for one in actions if isinstance(one, dict) and one["type"] == "response.output_text.done"]
@@ -249,7 +249,7 @@ def _late_text_done(answer: GrokAnswer) -> list[Action]:
 
 
 def _doom_loop(answer: GrokAnswer, after: str = "thinking") -> list[Action]:
-    """The model is caught in a loop, and goes on."""
+    """Reports that the model is caught in a loop, and goes on."""
     triggers = {"triggers": ["tail_repetition:4@thinking"]}
     return insert(answer, after, {"type": "response.doom_loop_check", "doom_loop_check": triggers})
 
@@ -257,7 +257,7 @@ def _doom_loop(answer: GrokAnswer, after: str = "thinking") -> list[Action]:
 def _untyped_error(
     answer: GrokAnswer, message: str = "boom", code: str = "internal", after: str = "nothing"
 ) -> list[Action]:
-    """An error body as the data of a frame, which is no event."""
+    """An error body as the data of a frame, which is not an event."""
     body = dump_json({"error": {"message": message, "code": code}})
     return break_off(answer, after, Raw(f"data: {body}\n\n".encode()))
 
@@ -282,7 +282,7 @@ GROK_FAULTS: dict[str, Fault] = {
     # raw frames are not numbered
     "no_numbers": lambda answer: [Raw(BARE.encode([one])) if isinstance(one, dict) else one for one in answer.stream()],
     "minimal": _minimal,
-    # all that there is stands in the last event
+    # everything is in the last event
     "terminal_only": lambda answer: [answer.terminal("completed")],
     "thoughts_as_text": _thoughts_as_text,
     "thoughts_only": _thoughts_only,

@@ -29,7 +29,7 @@ from proxy.sandbox.wires.refusal import WRONG_TYPE
 from proxy.sandbox.wires.responses.checks import typed
 from proxy.sandbox.wires.responses.tool_checks import NAME
 
-#: What the service can look at, in pixels.
+#: Smallest accepted picture, in pixels.
 SMALLEST_SIDE = 8
 SMALLEST_AREA = 512
 
@@ -40,10 +40,9 @@ _BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xD9)})
 
 
 def image_fault(url: str) -> str | None:
-    """What is wrong with an image of a request, in the words of the service; None when nothing is.
+    """The fault of an image in a request, in the service's words; None when it has none.
 
-    A link is not followed.
-    """
+    Links are not followed."""
     if url.startswith("https://"):
         return None
     head, _, data = url.partition(",")
@@ -62,7 +61,7 @@ def image_fault(url: str) -> str | None:
 
 
 def size_of(data: bytes) -> Size | None:
-    """Width and height; None for what is no picture of these kinds."""
+    """Width and height; None for anything but a picture of these kinds."""
     for magic, read in _KINDS:
         if data.startswith(magic):
             try:
@@ -162,7 +161,7 @@ _CONTENTS = {
 
 
 def _settled(body: Any, _where: str, seen: Checked) -> None:
-    """A call that the user spoke after has its result somewhere."""
+    """Requires a result for each call that a user's message follows."""
     items = body["input"]
     spoken = [place for place, item in enumerate(items) if item.get("role") == "user"]
     for item in items[: max(spoken, default=0)]:
@@ -203,7 +202,7 @@ def _texts(path: str, kind: str, *, needed: bool = False) -> Table:
 
 _CALL_ID = required("call_id", "filled")
 
-#: Item type -> its checks; without any it is not looked into.
+#: Item type -> its checks; a type without any is not inspected.
 _ITEMS: dict[str, Table] = {
     "message": (
         Known("type role content id status"),

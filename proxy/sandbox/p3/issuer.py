@@ -1,8 +1,8 @@
 """The simulated sign-in service of P3, and its tokens: discovery, browser and device flows, refresh with rotation.
 
-Nobody is asked: a browser that opens the authorize page is sent back with a code at once, and a device code is
-approved after the polls that `options.device_answers` lists. A refresh token is good once; one that comes again much
-later counts as stolen, which ends everything that was issued for the same sign-in.
+No user is involved: the authorize page sends a browser back with a code at once, and a device code is approved after
+the polls that `options.device_answers` lists. A refresh token is good once. One that comes again much later counts as
+stolen, which ends everything that was issued for its sign-in.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CLIENT_ID = "b1a00492-073a-47ea-816f-4c329264a828"
 API_SCOPE = "grok-cli:access"
 SCOPE = f"openid profile email offline_access {API_SCOPE} api:access conversations:read conversations:write"
 
-#: For so long a token that was used is taken again: its client may not have got the answer.
+#: Seconds for which a used token is accepted again: its client may not have got the answer.
 REUSE_GRACE_S = 60.0
 
 
 class GrokTokens(Tokens):
-    """The tokens of one user. `scope` is granted to whoever signs in from now on; `rotating` False: a refresh token
-    stays good, and its renewals bring none."""
+    """The tokens of one user. New sign-ins get `scope`; `rotating` False: a refresh token stays good, and renewals
+    bring no new one."""
 
     def __init__(self, user_id: str, lifetime_s: int, host: Host) -> None:
         super().__init__(lifetime_s, host)
@@ -42,14 +42,14 @@ class GrokTokens(Tokens):
         self.rotating = True
         self.key = SigningKey()
         self._families: dict[str, str] = {}  # token, access or refresh -> sign-in
-        self._scopes: dict[str, str] = {}  # access token -> what was granted
+        self._scopes: dict[str, str] = {}  # access token -> granted scope
         self._used: dict[str, float] = {}  # refresh token -> epoch seconds
 
     def _claims(self, lifetime_s: int | None) -> dict[str, Any]:
         return {"iss": self.host.origin, "sub": self.user_id, "aud": CLIENT_ID, **self.times(lifetime_s)}
 
     def granted(self, holder: str, nonce: str | None = None) -> dict[str, Any]:
-        """With an identity token, which clients check."""
+        """A token response with an identity token, which clients verify."""
         issued = self.issue(holder=holder)
         return {**issued, "id_token": self.key.jwt({**self._claims(None), **({"nonce": nonce} if nonce else {})})}
 
@@ -60,7 +60,7 @@ class GrokTokens(Tokens):
         *,
         family: str | None = None,
     ) -> dict[str, Any]:
-        """With the `scope`. Without a family it is that of a new sign-in."""
+        """A token response with the `scope`. Without a family it begins a new sign-in."""
         principal = {"principal_type": "User", "principal_id": self.user_id, "scope": self.scope}
         pair = self.new_pair({**self._claims(lifetime_s), **principal})
         family = family or secrets.token_hex(8)
@@ -70,7 +70,7 @@ class GrokTokens(Tokens):
         return {**pair, "scope": self.scope}
 
     def stored(self, issued: Mapping[str, Any], lifetime_s: int | None, expires_ms: int | None) -> dict[str, Any]:
-        """`{"access","refresh","expires_at_ms","issuer","client_id"}`, and no more."""
+        """`{"access","refresh","expires_at_ms","issuer","client_id"}`, and nothing else."""
         record = super().stored(issued, lifetime_s, expires_ms)
         ends = record.pop("expires")
         return {**record, "expires_at_ms": ends, "issuer": self.host.origin, "client_id": CLIENT_ID}
@@ -93,7 +93,7 @@ class GrokTokens(Tokens):
         return oauth_error("invalid_grant", "The refresh token is invalid, expired, revoked or was already used.")
 
     def permits(self, access: str) -> bool:
-        """Whether this bearer was granted the scope of the API."""
+        """Whether this bearer has the scope of the API."""
         return API_SCOPE in self._scopes.get(access, "").split()
 
     def _revoke_family(self, refresh: str) -> None:
@@ -102,13 +102,13 @@ class GrokTokens(Tokens):
             self.revoke(token)
 
 
-#: Where the real service sends a browser back to: any port of this machine.
+#: The host of redirects in the real service, with any port of this machine.
 REDIRECT_HOST = "127.0.0.1"
 REDIRECT_PATH = "/callback"
 
 
 def _is_listed(url: URL) -> bool:
-    """Whether a redirect address is one of a program on the user's machine."""
+    """Whether a redirect address belongs to a program on the user's machine."""
     return url.scheme == "http" and url.host == REDIRECT_HOST and bool(url.explicit_port) and url.path == REDIRECT_PATH
 
 
@@ -129,9 +129,8 @@ FLOWS = Flows(
 
 
 class GrokIssuer(Issuer):
-    """With discovery. `document` is laid over the discovery document, a member that is None is left out; `discoveries`
-    counts how often it was asked for. With `cut_answers` the connection breaks when a token request was dealt with.
-    """
+    """Adds discovery. `document` replaces members of the discovery document, None drops one; `discoveries` counts the
+    requests for it. With `cut_answers` the connection breaks after a token request was handled."""
 
     tokens: GrokTokens
 

@@ -1,7 +1,7 @@
-"""What the simulated P3 demands of request headers, how it words a refusal, and its failures as HTTP answers.
+"""The header checks of the simulated P3, the wording of its refusals, and its failures as HTTP answers.
 
-It wants a login, the kind of login, and a client that is new enough. Most refusals are flat; those of pictures
-have the model service's form; failures have every shape of body that the service or an edge before it is known for.
+It requires a login, the kind of login, and a client that is new enough. Most refusals are flat; those of pictures have
+the model service's form; failures have every known shape of body from the service or an edge before it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from proxy.sandbox.wires.refusal import Refusal, Refused, invalid
 INVALID_ARGUMENT = "Client specified an invalid argument"
 BAD_IMAGE = "invalid_image"
 
-#: Codes of the tables that the service finds while it reads the body into its types.
+#: Codes of faults that the service finds while it parses the body.
 _UNREADABLE = ("missing_required_parameter", "invalid_type")
 
 
@@ -36,7 +36,7 @@ def error_only(status: int, message: str) -> Refused:
 
 
 def argument(words: str) -> Refusal:
-    """A refusal of what can be read and is not wanted."""
+    """A refusal of a readable but unwanted argument."""
     return Refusal(words, "invalid_value")
 
 
@@ -45,7 +45,7 @@ def image_refused(words: str) -> Refused:
 
 
 def reworded(refused: Refused) -> Refused:
-    """A refusal of the tables in the words of this backend."""
+    """A refusal of the tables in this backend's words."""
     error: dict[str, Any] = refused.body["error"]
     if error["code"] == BAD_IMAGE:
         return refused
@@ -68,7 +68,7 @@ DENIED = "permission-denied"
 
 
 def check_caller(headers: CIMultiDictProxy[str], tokens: GrokTokens, options: P3Options) -> None:
-    """Of a request for an answer. Raises Refused."""
+    """Checks a request for an answer. Raises Refused."""
     access = check_bearer(headers, tokens)
     check_kind(headers)
     if headers.get(CLIENT) not in _CLIENTS:
@@ -89,14 +89,14 @@ def check_bearer(headers: Mapping[str, str], tokens: GrokTokens) -> str:
 
 
 def check_kind(headers: CIMultiDictProxy[str]) -> None:
-    """The bearer is said, once, to be that of a login. Raises Refused (401)."""
+    """Requires the header, once, that marks the bearer as a login's. Raises Refused (401)."""
     kinds = headers.getall(TOKEN_AUTH, [])
     if kinds != [_KIND]:
         raise flat(401, "unauthenticated", f"Unknown auth kind: {', '.join(kinds) or '(none)'}")
 
 
 def check_version(given: str | None, oldest: str) -> None:
-    """Raises Refused (426) unless the version is as new as the oldest one that is served."""
+    """Raises Refused (426) for a version older than the oldest served one."""
     if given is None or (found := _numbers(given)) is None or found < (_numbers(oldest) or ()):
         raise outdated(given or "(none)", oldest)
 
@@ -110,7 +110,7 @@ def outdated(given: str, oldest: str) -> Refused:
 
 
 def check_format(headers: Mapping[str, str]) -> None:
-    """JSON in, a stream out. Raises Refused."""
+    """Requires JSON in and a stream out. Raises Refused."""
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise error_only(415, "Expected request with `Content-Type: application/json`")
     accepted = [kind.partition(";")[0].strip() for kind in headers.get("accept", "*/*").split(",")]
@@ -128,7 +128,7 @@ NO_MORE_FREE = "subscription:free-usage-exhausted"
 
 
 def _flat(code: str | int, message: str) -> Callable[[Values], dict[str, Any]]:
-    """`{"code","error"}`; a step may have other words and another code."""
+    """`{"code","error"}`; a step may replace message and code."""
     return lambda values: {"code": values.get("code", code), "error": values.get("message", message)}
 
 
@@ -136,7 +136,7 @@ def _messages_style(kind: str, message: str) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 
-#: Shape of a body -> what a text becomes in it, with a code or kind where it has one.
+#: Shape of a body -> makes it from a text, and a code or kind if it has one.
 SHAPES: dict[str, Callable[[str, Any], Any]] = {
     "flat": lambda text, code: {"code": code, "error": text},
     "error_only": lambda text, _code: {"error": text},
@@ -155,7 +155,7 @@ SHAPES: dict[str, Callable[[str, Any], Any]] = {
 
 def _shaped(values: Values) -> Any:
     found = SHAPES[values["shape"]](values["message"], values["code"])
-    # a text is sent as it is, so one that is to arrive as JSON is written here
+    # a text is sent unchanged, so JSON is written here
     return dump_json(found) if values["shape"] == "string" else found
 
 
@@ -165,7 +165,7 @@ def _shaped_headers(values: Values) -> dict[str, str]:
 
 
 def _retry_header(values: Values) -> dict[str, str]:
-    """`x-should-retry`, of `retry`; none for None."""
+    """`x-should-retry` from `retry`; no header for None."""
     retry = values.get("retry")
     return {} if retry is None else {"x-should-retry": str(retry).lower()}
 
@@ -203,9 +203,9 @@ HTTP_FAULTS: dict[str, HttpFault] = {
         429, _flat("rate_limit_exceeded", "Too many requests."), _waits, seconds=1, status=429, retry=None
     ),
     "huge_retry_after": failure(429, _flat("rate_limit_exceeded", "Too many requests."), seconds=86_400),
-    # of a day that slides; when it ends is not told
+    # of a sliding day, without its end
     "usage_limit": failure(429, _used_up, _waits, used=1_000_213, limit=1_000_000, retry=None, seconds=None),
-    # the same as a number, with the machine's word inside of the text
+    # the code as a number, with the machine-readable word inside of the text
     "spending_limit": failure(403, _flat(429, _CREDITS), _waits, status=403, retry=None, code=429),
     "payment_required": failure(402, _flat(BLOCKED, _CREDITS), status=402),
     "forbidden": failure(
@@ -213,7 +213,7 @@ HTTP_FAULTS: dict[str, HttpFault] = {
     ),
     "bad_credentials": failure(403, _flat("unauthenticated:bad-credentials", BAD_TOKEN), status=403),
     "bad_credentials_nested": failure(403, SHAPES["nested"](BAD_TOKEN, "unauthenticated:bad-credentials")),
-    # only the text tells
+    # only the text identifies it
     "bad_credentials_text": failure(403, {"error": "The OAuth2 access token could not be validated."}),
     "unauthorized": failure(401, _flat("unauthenticated:bad-credentials", BAD_TOKEN)),
     "overloaded": failure(
@@ -227,7 +227,7 @@ HTTP_FAULTS: dict[str, HttpFault] = {
     "bad_request": failure(400, _flat(INVALID_ARGUMENT, "The request is not understood."), status=400, message="no"),
     "too_large": failure(413, {"error": "Payload too large"}),
     "context_http": failure(400, _context, limit=500_000, tokens=600_000),
-    # as if the history came from another family of models
+    # as if another family of models had made the history
     "unsealable": failure(400, _flat(INVALID_ARGUMENT, "Could not decode the encrypted_content of a reasoning item.")),
     "error_body": failure(
         500,

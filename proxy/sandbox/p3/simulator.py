@@ -1,4 +1,4 @@
-"""The entry of the simulated P3: its routes, its wire and its faults, and what it tells of the account."""
+"""The simulated P3: its routes, wire and faults, and its answers about the account."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ _DAY_S = 86_400
 
 
 async def serve_models(p3: P3, request: web.Request) -> web.Response:
-    """The list of models, for which a bearer of whatever kind is enough."""
+    """The list of models, for any kind of bearer."""
     check_bearer(request.headers, p3.tokens)
     return _answer(p3, listed_models(int(p3.clock())))
 
 
 async def serve_key(p3: P3, request: web.Request) -> web.Response:
-    """What the bearer is; the vendor's client asks when it was given a key instead of a login."""
+    """Describes the bearer; the vendor's client asks when it was given a key instead of a login."""
     check_bearer(request.headers, p3.tokens)
     return _answer(p3, {"name": "sandbox", "user_id": p3.options.user_id, "api_key_blocked": False, "acls": ["*"]})
 
@@ -78,7 +78,7 @@ async def serve_user(p3: P3, request: web.Request) -> web.Response:
 
 
 async def serve_settings(p3: P3, request: web.Request) -> web.Response:
-    """Switches of the vendor's client, none of which is set, and the plan that it shows."""
+    """Switches of the vendor's client, all unset, and the plan for display."""
     _check_login(p3, request)
     gate = p3.options.gate
     if gate:
@@ -118,7 +118,7 @@ def _moment(epoch_s: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch_s))
 
 
-#: Path below the base -> what answers there.
+#: Path below the base -> its handler.
 _ACCOUNT = {
     "models": serve_models,
     "api-key": serve_key,

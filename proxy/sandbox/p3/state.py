@@ -1,4 +1,4 @@
-"""The simulated P3 account: how it behaves, what its routes share, and what tests may look at and change."""
+"""The simulated P3 account: its switches and state, shared by its routes, read and changed by tests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from proxy.sandbox.upstream import Host
 
 @dataclass(slots=True)
 class P3Options(DeviceOptions):
-    """How the account behaves. All may be changed while it runs.
+    """Switches of the account. All may be changed while it runs.
 
-    `oldest_version` of the client is served, older ones get a 426. `done` says whether `[DONE]` comes after the end of
-    an answer, `linger_s` how long the connection stays open then. `gate` is why the account is not served: it signs in,
-    and the settings and every refusal say so.
-    """
+    `oldest_version` of the client is served, older ones get a 426. `done`: whether `[DONE]` comes after the end of an
+    answer; `linger_s`: how long the connection stays open then. `gate` is why the account is not served: it signs in,
+    and the settings and every refusal give that reason."""
 
     user_id: str = "user-sandbox"
     email: str = "sandbox@example.com"
@@ -36,7 +35,7 @@ API_PATH = "/v1"
 
 
 class P3(AccountUpstream):
-    """The sign-in service lives at the same address as the API."""
+    """The simulated account. Its sign-in service has the address of the API."""
 
     options: P3Options
     tokens: GrokTokens

@@ -1,4 +1,4 @@
-"""The models of the simulated P4: which wire each is served on, and what it demands of a chat request."""
+"""The models of the simulated P4: their wires, and their rules for chat requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from proxy.sandbox.wires.chat.checks import ChatRules
 
 
 class P4Model(NamedTuple):
-    """`wires` it is served on, `inputs` it takes beside text; errors come from its `vendor`."""
+    """A model: the `wires` it is served on, the `inputs` it accepts besides text, the `vendor` whose errors it
+    returns."""
 
     vendor: str
     wires: tuple[str, ...]
@@ -57,7 +58,7 @@ MODELS = {
     "minimax-m3": P4Model("MiniMax", ("messages",), 1_000_000, _VISUAL),
     "minimax-m2.7": P4Model("MiniMax", ("messages",), 204_800),
     "minimax-m2.5": P4Model("MiniMax", ("messages",), 204_800),
-    # the gateway turns one wire into the other for these; the vendor's own client asks over chat
+    # the gateway converts one wire into the other for these; the vendor's own client asks over chat
     "qwen3.8-max": P4Model("Alibaba", ("chat", "messages"), 1_000_000, _VISUAL),
     "qwen3.8-flash": P4Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
     "qwen3.7-max": P4Model("Alibaba", ("chat", "messages"), 1_000_000),
@@ -66,7 +67,7 @@ MODELS = {
     "qwen3.5-plus": P4Model("Alibaba", ("messages",), 262_144, _VISUAL),
 }
 
-#: Part of a model's name -> the efforts that it takes; other chat models ignore the member.
+#: Part of a model's name -> the efforts that it accepts; other chat models ignore the member.
 _EFFORTS = {
     "glm-5.2": ("high", "max"),
     "deepseek-v4": ("low", "medium", "high", "max"),
@@ -75,17 +76,17 @@ _EFFORTS = {
 }
 
 
-#: The others take any temperature.
+#: Models with a single temperature; the others accept any.
 _ONE_TEMPERATURE = ("kimi-k3", "kimi-k2.7-code")
 
 
 def efforts_of(name: str) -> tuple[str, ...] | None:
-    """The efforts that a chat model takes; None: it ignores them."""
+    """The efforts that a chat model accepts; None: it ignores them."""
     return next((efforts for part, efforts in _EFFORTS.items() if part in name), None)
 
 
 def thinks_unasked(name: str) -> bool:
-    """Whether the model reasons without being told to."""
+    """Whether the model reasons without being asked."""
     return name.startswith("kimi-") or "deepseek" in name
 
 
@@ -98,7 +99,7 @@ def thinks(name: str, body: Mapping[str, Any]) -> bool:
 
 
 def chat_rules(name: str, *, thinking: bool, refuse_images: bool) -> ChatRules:
-    """What the model demands of a chat request that makes it think, or not."""
+    """The model's rules for a chat request with or without thinking."""
     inputs = MODELS[name].inputs
     media = tuple(f"{kind}_url" for kind in _VISUAL if kind in inputs) if refuse_images else None
     if name.startswith("kimi-"):
@@ -116,6 +117,6 @@ def chat_rules(name: str, *, thinking: bool, refuse_images: bool) -> ChatRules:
 
 
 def listed_models(now: float) -> dict[str, Any]:
-    """The body of the model list: it does not say which wire a model is served on."""
+    """The body of the model list, which does not name the wires."""
     data = [{"id": name, "object": "model", "created": int(now), "owned_by": "opencode"} for name in MODELS]
     return {"object": "list", "data": data}

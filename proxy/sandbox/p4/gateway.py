@@ -1,7 +1,7 @@
-"""What the gateway of P4 demands before a request reaches a model: key, session, a model of this wire, a tidy client.
+"""The checks of P4's gateway before a request reaches a model: key, session, a model of this wire, a tidy client.
 
-The rules of a tidy client are what the gateway itself would let pass: no second key, no header of another wire, a
-user agent of its own, no chat member that one of its models is known to refuse. `options.tidy_client` switches them.
+The rules for a tidy client cover what the gateway itself would let pass: no second key, no header of another wire, its
+own user agent, no chat member that one of its models is known to refuse. `options.tidy_client` switches them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from proxy.sandbox.wires.responses.checks import PLAIN_MEMBERS, REST, ResponsesR
 
 SESSION = "x-opencode-session"
 
-#: What the vendor's own client says of itself: its kind, where it is at work, the turn. Nothing depends on them.
+#: The vendor client's headers about itself: its kind, its project, the turn. Nothing depends on them.
 CLIENT_HEADERS = ("x-opencode-client", "x-opencode-project", "x-opencode-request")
 
-#: How the user agents of HTTP libraries begin.
+#: Beginnings of HTTP libraries' user agents.
 _LIBRARIES = ("aiohttp", "axios", "curl/", "go-http-client", "node", "okhttp", "python", "reqwest", "undici", "wget")
 
 #: Members of a chat body that a client of this gateway never sends.
@@ -31,7 +31,7 @@ _UNTIDY = (
 )
 
 
-#: What a Responses body may have at its top level, besides what P1 takes.
+#: Top-level members of a Responses body, besides those that P1 accepts.
 _RESPONSES_MEMBERS = (
     "max_output_tokens max_tool_calls metadata previous_response_id prompt_cache_retention safety_identifier "
     "stream_options temperature top_logprobs top_p truncation user"
@@ -48,12 +48,12 @@ def gateway_error(status: int, kind: str, message: str, headers: Mapping[str, st
 
 
 def provider_error(vendor: str, message: str, *, status: int = 400, kind: str = "invalid_request_error") -> Refused:
-    """An error that came from behind the gateway, which says so. It turns a 404 into a 400."""
+    """An error from the provider behind the gateway, marked as such. A 404 becomes a 400."""
     return gateway_error(400 if status == 404 else status, kind, f"Error from provider ({vendor}): {message}")
 
 
 def check_key(headers: Mapping[str, str], wire: str, key: str) -> None:
-    """The key stands in a header of its own on the messages wire, and in `authorization` everywhere else."""
+    """Checks the key: in its own header on the messages wire, in `authorization` everywhere else."""
     if wire == "messages":
         given = headers.get("x-api-key", "")
     else:
@@ -83,7 +83,7 @@ def check_session(headers: Mapping[str, str]) -> None:
 
 
 def check_account(name: str, options: P4Options) -> None:
-    """The account may use the model here and now."""
+    """Checks that the account may use the model here and now."""
     if not options.subscribed:
         raise gateway_error(403, "EntitlementError", "OpenCode Go subscription required.")
     if name in options.blocked_models:
@@ -95,7 +95,7 @@ def _accepts(accept: str, kind: str) -> bool:
 
 
 def check_tidiness(headers: Mapping[str, str], wire: str, *, stream: bool) -> None:
-    """The header rules of a tidy client."""
+    """Checks the header rules of a tidy client."""
     faults = {
         "the key stands in two headers": "authorization" in headers and "x-api-key" in headers,
         "anthropic-version is missing": wire == "messages" and "anthropic-version" not in headers,
@@ -112,7 +112,7 @@ def check_tidiness(headers: Mapping[str, str], wire: str, *, stream: bool) -> No
 
 
 def check_chat_tidiness(body: Mapping[str, Any]) -> None:
-    """The rules for a chat body that is fit otherwise: no odd members, a system message in front only."""
+    """Checks an otherwise valid chat body for odd members, and for system messages after the first."""
     for name in _UNTIDY:
         if name in body:
             raise EXTRA.fill(name)
@@ -127,7 +127,7 @@ def check_responses(body: Mapping[str, Any], account_id: str) -> None:
     check(body, RESPONSES, ResponsesRules(_EFFORTS, account_id))
 
 
-#: Classes that the gateway tells with a status that one would not guess -> status and message.
+#: Error classes with a surprising status -> status and message.
 CLASSES = {
     "AuthError": (401, "Invalid API key."),
     "ModelError": (401, "Model is disabled"),
@@ -146,7 +146,7 @@ CLASSES = {
 def _gateway_error(
     kind: str = "CreditsError", message: str | None = None, status: int | None = None, seconds: float | None = None
 ) -> Reply:
-    """An error of that class (see CLASSES), by default with the status and the words it usually has."""
+    """An error of that class (see CLASSES), by default with its usual status and message."""
     usual, words = CLASSES.get(kind, (400, "Something went wrong."))
     body = gateway_error(0, kind, message or words).body
     return Reply(status or usual, body, wait_header({"seconds": seconds}))
@@ -157,7 +157,7 @@ def _body(kind: str, message: str | None = None) -> Any:
 
 
 def _usage_limit(values: Values) -> dict[str, Any]:
-    """A window of the subscription is used up: "5 hour", "weekly" or "monthly"."""
+    """The refusal for a used-up window of the subscription: "5 hour", "weekly" or "monthly"."""
     window, seconds = values["window"], values["seconds"]
     message = f"{window.capitalize()} usage limit reached. It will reset in {seconds} seconds."
     return {**_body("GoUsageLimitError", message), "metadata": {"workspace": "wrk_sandbox", "limitName": window}}
@@ -188,7 +188,7 @@ HTTP_FAULTS: dict[str, HttpFault] = {
     "client_closed": failure(499, ""),
     "context_http": lambda: _provider_error(_TOO_LONG),
     "bad_request": _provider_error,
-    # a body that is no JSON
+    # a body that is not JSON
     "plain_error": failure(
         418,
         lambda values: values["body"],

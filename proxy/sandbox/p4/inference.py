@@ -1,4 +1,4 @@
-"""The entry of the simulated P4: its routes, its wires and their faults, and the way of a request for an answer."""
+"""The simulated P4: its routes, wires and faults, and the handling of a request for an answer."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from proxy.sandbox.wires.refusal import Refused
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
 from proxy.sandbox.wires.responses.read import PLAIN, write_answer
 
-#: Path below the base -> the wire that is spoken there.
+#: Path below the base -> its wire.
 PATHS = {"chat/completions": "chat", "messages": "messages", "responses": "responses"}
 
-#: What the gateway adds to an answer without a stream. On a subscription nothing is charged.
+#: Added by the gateway to an answer without a stream. A subscription is not charged.
 COST = {"cost": "0"}
 
 _PING = encode_events([{"type": "ping", **COST}])
@@ -73,7 +73,7 @@ WHOLES = {wire: ServedWire(Place("p4", wire, stream=False), HTTP_FAULTS, WHOLE_F
 
 
 def prepare_answer(p4: P4, wire: str, request: web.Request, body: Any) -> Prepared:
-    """The gateway's checks, then those of the provider behind it, whose words get its name in front."""
+    """Runs the gateway's checks, then those of the provider behind it, whose errors get its name in front."""
     options = p4.options
     check_key(request.headers, wire, options.api_key)
     name = checked_model(body, wire)

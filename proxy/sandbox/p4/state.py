@@ -1,4 +1,4 @@
-"""The state of the simulated P4: what its routes share, and what tests may look at and change."""
+"""The state of the simulated P4: shared by its routes, read and changed by tests."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ API_PATH = "/zen/go/v1"
 
 @dataclass(slots=True)
 class P4Options(Options):
-    """How the simulated subscription behaves. All may be changed while it runs.
+    """Switches of the simulated subscription. All may be changed while it runs.
 
-    `needs_session` and `tidy_client` switch the session rule and the rules in `gateway`. `check_signatures` makes
-    the messages wire refuse thoughts that it did not sign, `refuse_images` the chat wire refuse pictures for a model
-    without eyes (else it does not look at them). `cost_comes` is where the cost frame stands: "together" with the end
-    of the answer in one write, "later", or "none". `usage_places`: see ChatAnswer. `usage` is how many percent of
-    each window are used; at 100 it is told to be limited, which by itself refuses nothing.
-    """
+    `needs_session` and `tidy_client` switch the session rule and the rules in `gateway`. `check_signatures` makes the
+    messages wire refuse thoughts that it did not sign. `refuse_images` makes the chat wire refuse pictures for a model
+    without vision (else it ignores them). `cost_comes` is when the cost frame comes: "together" with the end of the
+    answer in one write, "later", or "none". `usage_places`: see ChatAnswer. `usage` is how many percent of each window
+    are used; at 100 it is reported as limited, which by itself refuses nothing."""
 
     api_key: str = "sk-sandbox-opencode-go"
     account_id: str = "go-sandbox"
@@ -39,8 +38,8 @@ class P4Options(Options):
 
 
 class P4(Upstream):
-    """`usage_requests` are kept like `requests`, `clients` what each request for an answer said of its client. There is
-    no sign-in: the key is a setting."""
+    """The simulated gateway. `usage_requests` are kept like `requests`, `clients` are the client headers of each
+    request for an answer. There is no sign-in: the key is a setting."""
 
     options: P4Options
 
@@ -50,7 +49,7 @@ class P4(Upstream):
         self.clients: deque[Mapping[str, str]] = deque(maxlen=KEPT_REQUESTS)
 
     def trace_headers(self) -> dict[str, str]:
-        """The gateway lets no header of a provider through."""
+        """No headers: the gateway removes those of a provider."""
         return {"cache-control": "no-cache"}
 
     def encrypted(self, item_id: str, model: str) -> str:

@@ -1,6 +1,5 @@
-"""The normal answer of a run, made while it goes on: what the model says depends on what the client did. At the end,
-the places in it where something else may happen.
-"""
+"""The normal answer of a run, made as it proceeds, since the model's output depends on the client. At the end: the
+points in it where a fault may happen."""
 
 from __future__ import annotations
 
@@ -23,21 +22,21 @@ from proxy.sandbox.wires.connect.protobuf import Message
 
 PLAN_MODE = 3
 
-#: How much of the prompt the service gives to the client to keep.
+#: Characters of the prompt that the service gives the client to keep.
 MAX_BLOB_CHARS = 16_384
 
 #: Heartbeats for ever.
 NEVER = Until(lambda: False)
 
-#: Window of every model here, as the checkpoint tells it.
+#: Context window of every model here, as reported in the checkpoint.
 WINDOW = 200_000
 
 
 @dataclass(kw_only=True)
 class AgentAnswer(Playable):
-    """`parked`: what the model says lies in a blob, and no text is streamed. `as_text`: calls are written, not made.
-    `first` are parts that come before those of the model, which says nothing else when it is `speechless`. `piece` is
-    how many characters a delta has, None: a word."""
+    """The answer of a run. `parked`: the model's output is in a blob, and no text is streamed. `as_text`: calls are
+    written, not made. `first`: parts before those of the model, which has no others when it is `speechless`. `piece`:
+    characters of a delta, None: a word."""
 
     framing: ClassVar[Framing] = ENVELOPES
 
@@ -52,7 +51,7 @@ class AgentAnswer(Playable):
     parked: bool = False
     parked_plain: bool = False  # the blob holds a text, not blocks
     speechless: bool = False
-    stalls: bool = False  # after the result of a call nothing more comes
+    stalls: bool = False  # whether nothing comes after the result of a call
     piece: int | None = None
     first: list[Part] = field(default_factory=list)
     output_tokens: int = 0
@@ -68,7 +67,7 @@ class AgentAnswer(Playable):
         yield from self.ending()
 
     def prelude(self) -> Iterator[Action]:
-        """Where the client is, and two blobs that it is to keep."""
+        """Asks for the client's context, and gives it two blobs to keep."""
         yield from self.asks("context", number=0)
         for number, role in enumerate(("system", "user")):
             text = self.ask.system if role == "system" else self.prompt
@@ -81,7 +80,7 @@ class AgentAnswer(Playable):
         return {"type": "set_blob", "id": number, "blob_id": hashlib.sha256(data).hexdigest(), "data": data.hex()}
 
     def bound(self, action: Action) -> Action:
-        """A script says `{"type": "wait", "for": "exec" | "kv" | "query", "id": 1}` for the wait below."""
+        """Binds a script's `{"type": "wait", "for": "exec" | "kv" | "query", "id": 1}` to this run."""
         if isinstance(action, dict) and action["type"] == "wait":
             return self.settled(action["for"], action.get("id", 0))
         return action
@@ -99,13 +98,13 @@ class AgentAnswer(Playable):
         return self._next[family] - 1
 
     def asks(self, kind: str, number: int | None = None, **args: Any) -> Iterator[Action]:
-        """Something that the client executes, and the wait for it."""
+        """Requests an execution by the client, and waits for it."""
         number = self.number(EXEC) if number is None else number
         yield {"type": "exec", "kind": kind, "id": number, "exec_id": self.ids.new("exec"), **args}
         yield self.settled(EXEC, number)
 
     def work(self) -> Iterator[Action]:
-        """The model's turns: each call that is made brings another one."""
+        """The model's turns: each call brings another one."""
         parts = [*self.first, *([] if self.speechless else reply(self.ask))]
         while parts:
             part = parts.pop(0)
@@ -153,12 +152,12 @@ class AgentAnswer(Playable):
         yield self.settled(QUERY, number)
 
     def written(self, call: Call) -> str:
-        """A call as the history shows calls."""
+        """A call in the form of the history."""
         call_id = self.ids.new("toolu")
         return f'<tool_use id="{call_id}" name="{call.tool.name}">\n{dump_json(call.arguments)}\n</tool_use>'
 
     def call(self, call: Call) -> Iterator[Action]:
-        """A call of a native tool; what came of it is known to the model from then on."""
+        """Calls a native tool; from then on the model knows the result."""
         number, call_id = self.number(EXEC), self.ids.new("toolu")
         kind, args = self.native(call)
         command = str(args.get("command") or args.get("path"))
@@ -175,7 +174,7 @@ class AgentAnswer(Playable):
             yield from self.read_back()
 
     def native(self, call: Call) -> tuple[str, dict[str, Any]]:
-        """Kind and arguments of the request for it."""
+        """Kind and arguments of the request for a call."""
         given = call.arguments if isinstance(call.arguments, dict) else {}
         if call.tool.name == "Read":
             return "read", {"path": given.get("file_path"), "offset": given.get("offset"), "limit": given.get("limit")}
@@ -186,7 +185,7 @@ class AgentAnswer(Playable):
 
     @property
     def workspace(self) -> str:
-        """What the client announced."""
+        """The workspace that the client announced."""
         context = self.run.ledger.find(EXEC, 0)
         for message in context.answers if context is not None else ():
             paths = message.sub(10, 1, 1, 4) or Message(b"")
@@ -194,7 +193,7 @@ class AgentAnswer(Playable):
         return ""
 
     def read_back(self) -> Iterator[Action]:
-        """The service asks for what it gave away."""
+        """Asks for the blobs that the client keeps."""
         for asked in self.run.ledger.asked:
             if asked.family == BLOB and asked.number == 3:
                 number = self.number(BLOB)
@@ -213,21 +212,21 @@ class AgentAnswer(Playable):
         yield {"type": "end"}
 
     def turn_ended(self) -> dict[str, Any]:
-        """The counters are those of the whole account of a run, far above what a request has."""
+        """The counters of a whole run, far above those of a request."""
         counters = {"input_tokens": self.input_tokens * 100, "output_tokens": self.output_tokens}
         return {"type": "turn_ended", **counters, "cache_read_tokens": self.input_tokens * 90, "cache_write_tokens": 0}
 
 
 AgentFault = Callable[..., Iterable[Action]]
 
-#: What a fault has called when it needs a call.
+#: The call that a fault makes when it needs one.
 SOME_CALL = Call(Tool("Bash"), {"command": "echo 0"})
 
 _KINDS = {"step_started": "created", "thinking_delta": "thinking", "text_delta": "text"}
 
 
 def kind_of(action: Action) -> str | None:
-    """Which of the places an action is."""
+    """The point that an action belongs to."""
     if not isinstance(action, dict):
         return None
     if action["type"] == "exec":
@@ -240,7 +239,7 @@ def is_event(action: Action, *types: str) -> bool:
 
 
 def prepared(answer: AgentAnswer, after: str) -> AgentAnswer:
-    """The answer with a call or a thought when something is to happen there."""
+    """The answer, with a call or a thought if `after` needs one."""
     if after == "thinking":
         answer.first.insert(0, SOME_THOUGHT)
     elif after == "call" and not any(isinstance(part, Call) for part in reply(answer.ask)):
@@ -249,7 +248,7 @@ def prepared(answer: AgentAnswer, after: str) -> AgentAnswer:
 
 
 def insert(answer: AgentAnswer, after: str, *actions: Action) -> Iterator[Action]:
-    """The normal answer with these actions inside, at the latest before it ends."""
+    """The normal answer with these actions inserted, at the latest before its end."""
     left: list[Action] | None = list(actions)
     if after == "nothing" and left is not None:
         yield from left
@@ -282,17 +281,17 @@ def without(answer: AgentAnswer, *types: str) -> Iterator[Action]:
 
 
 def replaced(actions: Iterable[Action], kind: str, change: Callable[[dict[str, Any]], Action]) -> Iterator[Action]:
-    """The actions with what becomes of each event of that type."""
+    """The actions, with each event of that type changed."""
     return (change(one) if isinstance(one, dict) and is_event(one, kind) else one for one in actions)
 
 
 def edited(answer: AgentAnswer, **members: Any) -> Iterator[Action]:
-    """The normal answer, each event with these members as well."""
+    """The normal answer with these members added to each event."""
     return ({**one, **members} if isinstance(one, dict) else one for one in answer.stream())
 
 
 def at_work(answer: AgentAnswer, *begin: Iterable[Action]) -> Iterator[Action]:
-    """The normal answer with these actions before what the model says; they are made when their turn comes."""
+    """The normal answer with these actions before the model's output; they are made when their turn comes."""
     for one in answer.stream():
         yield one
         if kind_of(one) == "created":

@@ -1,8 +1,8 @@
-"""What the server says in a run, as dicts with a `type`, and the bytes of each.
+"""Events of the server in a run, as dicts with a `type`, and the bytes of each.
 
 Scripts write the same dicts: `{"type": "text_delta", "text": "Hi"}`. Any of them may have `gzip`, and `split`: its
-bytes go out in writes of that size. Beside the rows of MESSAGES there are `payload` (an envelope of the bytes in
-`hex`), `several` (other `events` in one envelope, one behind the other), `updates` (other updates as members of one),
+bytes go out in writes of that size. Besides the rows of MESSAGES there are `payload` (an envelope of the bytes in
+`hex`), `several` (other `events` in one envelope, one after the other), `updates` (other updates as members of one),
 `joined` (other events in one write), and `end` (with an `error` or any `body`).
 """
 
@@ -22,7 +22,7 @@ Fields = dict[int, Any]
 
 
 def _display(event: Event) -> Fields:
-    """A record of a tool call for display; its arguments lie in the shell's own record."""
+    """A record of a tool call for display; the shell's own record has its arguments."""
     call = {1: {1: {1: event.get("command", "ls")}}}
     return {1: event["call_id"], 2: call, 3: event.get("model_call_id")}
 
@@ -37,7 +37,7 @@ def _usage(event: Event) -> Fields:
     return {number: event.get(name) for number, name in enumerate(names, 1)}
 
 
-#: Update -> its number, and its fields.
+#: Update -> its number and fields.
 UPDATES: dict[str, tuple[int, Callable[[Event], Fields]]] = {
     "text_delta": (1, lambda event: {1: event["text"] or None}),
     "tool_call_started": (2, _display),
@@ -71,7 +71,7 @@ def _members(event: Event) -> Iterable[tuple[int, Fields]]:
 
 
 def _exec(event: Event) -> Fields:
-    """`kind` and its arguments by name; `number` instead of a kind is an arm that nobody knows, None is no arm."""
+    """An exec with `kind` and its arguments by name. `number` instead of a kind is an unknown arm, None no arm."""
     number, names = EXECS[event["kind"]] if "kind" in event else (event["number"], {})
     args = {place: event[name] for name, place in names.items() if event.get(name) is not None}
     return {1: event.get("id") or None, **({number: args} if number else {}), 15: event.get("exec_id")}
@@ -87,7 +87,7 @@ def _blob(event: Event, number: int) -> Fields:
     return {1: event.get("id") or None, number: {1: bytes.fromhex(event["blob_id"]), 2: data and bytes.fromhex(data)}}
 
 
-#: Message -> its fields. An update stands in field 1.
+#: Message -> its fields. Field 1 has an update.
 MESSAGES: dict[str, Callable[[Event], Fields]] = {
     **{name: partial(_update, *row) for name, row in UPDATES.items()},
     "updates": lambda event: {1: {number: fields for one in event["events"] for number, fields in _members(one)}},
@@ -101,12 +101,12 @@ MESSAGES: dict[str, Callable[[Event], Fields]] = {
 }
 
 
-#: Types that may want an answer, or take a request back.
+#: Types that may want an answer, or withdraw a request.
 ASKING = ("exec", "get_blob", "set_blob", "abort", "query", "payload", "several", "joined")
 
 
 def payload_of(event: Event) -> bytes:
-    """The message of one envelope. Raises KeyError for a type or a member that is not there."""
+    """The message of one envelope. Raises KeyError for an unknown type or a missing member."""
     if event["type"] == "payload":
         return bytes.fromhex(event["hex"])
     if event["type"] in ("several", "joined"):

@@ -1,4 +1,4 @@
-"""The requests of a run to its client: what is to be executed, what the user is asked, and how an answer is read."""
+"""The requests of a run to its client: executions, questions to the user, and how answers are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _READ = {"path": 1, "call_id": 2, "offset": 4, "limit": 5}
 
 CONTEXT, SHELL_STREAM = 10, 14
 
-#: Kind -> its number, and the numbers of its arguments. A result has the same number.
+#: Kind -> its number, and the numbers of its arguments. Its result has that number.
 EXECS: dict[str, tuple[int, Mapping[str, int]]] = {
     "shell": (2, _SHELL),
     "write": (3, {"path": 1, "text": 2, "call_id": 3, "return_content": 4, "file_bytes": 5}),
@@ -41,10 +41,10 @@ EXECS: dict[str, tuple[int, Mapping[str, int]]] = {
     "classifier": (38, {}),
 }
 
-#: The kinds that a client may hand on as calls: shell, write and read, in all their forms.
+#: Kinds that a client may pass on as calls: shell, write and read, in all their forms.
 TOOLS = (2, 3, 7, SHELL_STREAM, 29)
 
-#: Number of a result -> its arms, each with the fields that say something, and whether it is a success.
+#: Number of a result -> its arms, each with whether it is a success and its fields with text.
 _ARMS: dict[int, dict[int, tuple[bool, tuple[int, ...]]]] = {
     2: {1: (True, (5, 6)), 2: (False, (5, 6)), 3: (False, (2,)), 4: (False, (3,)), 5: (False, (3,)), 7: (False, (3,))},
     3: {1: (True, (1,)), 3: (False, (4,)), 4: (False, (1,)), 5: (False, (2,)), 6: (False, (2,))},
@@ -63,7 +63,7 @@ _ARMS: dict[int, dict[int, tuple[bool, tuple[int, ...]]]] = {
 }
 _ARMS[29] = _ARMS[7]
 
-#: Number and arm of a result -> the highest number that a field of it has.
+#: Number and arm of a result -> its highest field number.
 _MOST = {
     **{(2, arm): most for arm, most in {1: 14, 2: 12, 3: 3, 4: 4, 5: 3, 7: 4}.items()},
     **{(3, arm): most for arm, most in {1: 4, 3: 5, 4: 1, 5: 2, 6: 2}.items()},
@@ -75,19 +75,19 @@ _MOST = {
     (16, 3): 4,
 }
 
-#: Fields of a result from here on stand beside its arm.
+#: Fields of a result from here on are outside of its arm.
 _BESIDE = 100
 
-#: Arms of a piece of a shell's stream, and those of them that end it.
+#: Arms of a piece of a shell's stream, and those that end it.
 _STREAM_ARMS, _STREAM_ENDS = range(1, 8), (3, 5, 6, 7)
 
 
-#: Arguments and the arm of a result -> what its fields must be.
+#: Arguments and the arm of a result -> the required values of its fields.
 _Expect = Callable[[Message, Message], dict[int, Any]]
 
 
 class Outcome(NamedTuple):
-    """How a request went, in words."""
+    """The result of a request, in words."""
 
     ok: bool
     text: str
@@ -104,7 +104,7 @@ def _arms(message: Message, number: int) -> list[int]:
 
 
 def odd(number: int, args: Message, message: Message) -> list[str]:
-    """What is wrong with a result."""
+    """The faults of a result."""
     arms = [arm for arm in _arms(message, number) if arm < _BESIDE]
     known = _STREAM_ARMS if number == SHELL_STREAM else _ARMS.get(number)
     if known is None:
@@ -153,11 +153,11 @@ def _in_shell(args: Message, _said: Message) -> dict[int, Any]:
 
 
 def _where(args: Message, said: Message) -> dict[int, Any]:
-    """A command ends where it began; without a directory of its own in any that is named."""
+    """A command ends in its starting directory; one without its own may end in any named one."""
     return {2: args.text(2) or said.text(2) or "a directory"}
 
 
-#: Number and arm of a result -> what its fields must be.
+#: Number and arm of a result -> the required values of its fields.
 _EXPECTED: dict[tuple[int, int], _Expect] = {
     **{(number, 1): _read for number in (7, 29)},
     **{(number, arm): _path for number in (7, 29) for arm in range(2, 7)},
@@ -175,7 +175,7 @@ _EXPECTED: dict[tuple[int, int], _Expect] = {
 
 
 def outcome(number: int, messages: list[Message]) -> Outcome:
-    """What the results of one request say together."""
+    """The combined outcome of a request's results."""
     if number == SHELL_STREAM:
         return _streamed(messages)
     for message in messages:
@@ -206,7 +206,7 @@ def _question(event: Event) -> dict[int, Any]:
     return {1: {1: "A question", 2: [question]}, 2: CALL_ID}
 
 
-#: Kind -> its number and its arguments.
+#: Kind -> its number and arguments.
 QUERIES: dict[str, tuple[int, Callable[[Event], dict[int, Any]]]] = {
     "web_search": (2, lambda event: {1: {1: event.get("text", "news"), 2: CALL_ID}}),
     "ask_question": (3, _question),
@@ -228,7 +228,7 @@ QUERIES: dict[str, tuple[int, Callable[[Event], dict[int, Any]]]] = {
 
 
 def verdict(number: int, response: Message) -> str:
-    """What the answer to the query of that number says: approved, rejected, or nothing."""
+    """The answer to the query of that number: approved, rejected, or nothing."""
     if number == 7:
         return "approved" if response.has(7, 1, 1) else "rejected" if response.has(7, 1, 2) else "nothing"
     if number == 3:
@@ -237,5 +237,5 @@ def verdict(number: int, response: Message) -> str:
 
 
 def reason(number: int, response: Message) -> str:
-    """Why it was rejected."""
+    """The reason of a rejection."""
     return response.text(3, 1, 3, 1) if number == 3 else response.text(number, 2, 1)

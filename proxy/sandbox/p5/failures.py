@@ -1,4 +1,4 @@
-"""Who may call the simulated P5 and in which form, and how it says no."""
+"""Checks the callers of the simulated P5, and words its refusals."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def debug(
     chat_message: str | None = None,
     retryable: bool = False,
 ) -> dict[str, Any]:
-    """`{"error","details":{"title","detail","isRetryable","additionalInfo":{"chatMessage"}}}`; what is None is not
-    there."""
+    """`{"error","details":{"title","detail","isRetryable","additionalInfo":{"chatMessage"}}}`, without members that are
+    None."""
     details: dict[str, Any] = {"title": title, "detail": detail, "isRetryable": retryable}
     if chat_message is not None:
         details["additionalInfo"] = {"chatMessage": chat_message}
@@ -37,7 +37,7 @@ _PLAIN = {"content-type": "text/plain"}
 
 
 def update_required() -> dict[str, Any]:
-    """The detail for a client that is too old."""
+    """The detail for an outdated client."""
     return debug("ERROR_OUTDATED_CLIENT", UPDATE_TITLE, detail=UPDATE_DETAIL)
 
 
@@ -47,7 +47,7 @@ def _unary(values: Values) -> dict[str, Any]:
 
 
 def _row(number: int, code: str, message: str, /, **params: Any) -> HttpFault:
-    """A Connect error as an HTTP answer; a step may have other words."""
+    """A Connect error as an HTTP answer; a step may replace the message."""
     known = {"code": code, "message": message, "error": None, "title": None, "detail": None, "chat_message": None}
     return failure(number, _unary, wait_header, **{**known, **params})
 
@@ -67,11 +67,11 @@ HTTP_FAULTS: dict[str, HttpFault] = {
     ),
     "server_error": _row(500, "internal", "Internal server error", status=500, seconds=None),
     "overloaded": _row(503, "unavailable", "The service is overloaded", status=503, seconds=None),
-    # what a load balancer says to a transport that it does not carry
+    # a load balancer's answer to an unsupported transport
     "http2_only": failure(464, "", lambda _: {"server": "awselb/2.0", **_PLAIN}),
     "misdirected": failure(421, "Misdirected Request", lambda _: _PLAIN),
     "wrong_media_type": failure(415, "", lambda _: {"accept-post": "application/grpc-web+proto", **_PLAIN}),
-    # a stream that ends at once, and a document in its place
+    # a stream that ends at once, and a document instead
     "empty_body": failure(200, "", lambda _: {"content-type": "text/event-stream"}),
     "json_document": _row(200, "internal", "Error"),
     **FRONT_FAULTS,
@@ -86,7 +86,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def check_bearer(headers: Mapping[str, str], tokens: Tokens) -> None:
-    """Raises Refused."""
+    """Raises Refused without a valid bearer."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme != "Bearer" or not tokens.accepts(token):
         words = "Error" if token else "missing authorization header"
@@ -105,14 +105,14 @@ def check_type(headers: Mapping[str, str], *known: str) -> str:
 
 
 def check_version(headers: Mapping[str, str]) -> None:
-    """Raises Failed for a client that is not the command line's, or an unknown build of it."""
+    """Raises Failed for another client than the command line, or an unknown build of it."""
     version = headers.get("x-cursor-client-version", "")
     if headers.get("x-cursor-client-type") != "cli" or not version.startswith("cli-"):
         raise Failed("resource_exhausted", "Error", update_required())
 
 
 def blame_headers(headers: Mapping[str, str], blame: Callable[[str], None], run_id: str | None = None) -> None:
-    """Tells what the service lets pass and a good client does not send. `run_id` is that of a run's calls."""
+    """Reports headers that the service accepts and a good client does not send. `run_id` is that of a run's calls."""
     for words in _odd(headers, run_id):
         blame(f"headers: {words}")
 

@@ -1,6 +1,6 @@
 """The simulated sign-in service of P5, and its tokens: the page that a browser opens, the polls, renewal.
 
-Nobody is asked: opening the page confirms it. Access tokens name their own end; refresh tokens are good once.
+No user is involved: opening the page confirms it. Access tokens contain their expiry; refresh tokens are good once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CursorTokens(Tokens):
         return {**who, **self.times(self._options.access_lifetime_s if lifetime_s is None else lifetime_s)}
 
     def issue(self, lifetime_s: int | None = None, holder: str = "") -> dict[str, Any]:
-        """`{"accessToken","refreshToken","authId"}`, both tokens good from now on."""
+        """`{"accessToken","refreshToken","authId"}`, both tokens valid from now on."""
         pair = self.new_pair(self._claims(lifetime_s))
         return {
             "accessToken": pair["access_token"],
@@ -53,17 +53,18 @@ class CursorTokens(Tokens):
         return unauthenticated(f"The refresh token is not valid: {state}.")
 
     def stored(self, issued: Mapping[str, Any], lifetime_s: int | None, expires_ms: int | None) -> dict[str, Any]:
-        """`{"accessToken","refreshToken"}`. With `expires_ms` the token says that end, and ends as it would have."""
+        """`{"accessToken","refreshToken"}`. With `expires_ms` the token claims that expiry, but is accepted as long as
+        before."""
         access = issued["accessToken"]
         if expires_ms is not None:
             claims = {**self._claims(lifetime_s), "exp": expires_ms // 1000}
-            told: str = self.new_pair(claims)["access_token"]
-            remember(self._access, told, self._access[access], MAX_TOKENS)
-            access = told
+            renamed: str = self.new_pair(claims)["access_token"]
+            remember(self._access, renamed, self._access[access], MAX_TOKENS)
+            access = renamed
         return {"accessToken": access, "refreshToken": issued["refreshToken"]}
 
 
-#: Parameters of the page that are always the same.
+#: Fixed parameters of the page.
 _FIXED = {"mode": "login", "redirectTarget": "cli"}
 
 
@@ -72,9 +73,9 @@ def _refused(message: str, status: int = 400) -> Refused:
 
 
 class CursorIssuer(TokenEndpoint):
-    """The switches of the token endpoint are those of a renewal. Beside them:
+    """The sign-in service. The switches of the token endpoint are those of a renewal. Besides them:
 
-    granted  in place of the tokens that a confirmed sign-in gets: any JSON, or a text that is none
+    granted  replaces the tokens of a confirmed sign-in: any JSON, or a text that is not JSON
     polls    how often it was asked whether a page was confirmed
     """
 
@@ -82,8 +83,8 @@ class CursorIssuer(TokenEndpoint):
         super().__init__()
         self._tokens = tokens
         self._options = options
-        self._confirmed: dict[str, str] = {}  # uuid of a sign-in -> challenge that its page was opened with
-        self._asked: dict[str, int] = {}  # uuid of a sign-in -> how often
+        self._confirmed: dict[str, str] = {}  # uuid of a sign-in -> challenge of its opened page
+        self._asked: dict[str, int] = {}  # uuid of a sign-in -> number of polls
         self.granted: Any = None
         self.polls = 0
 
@@ -110,7 +111,8 @@ class CursorIssuer(TokenEndpoint):
         return await sign_in_page(request)
 
     async def _poll(self, request: web.Request) -> web.Response:
-        """404 until the page was opened. Then the tokens, once, for the program that made the page's challenge."""
+        """Returns 404 until the page was opened. Then the tokens, once, for the program that made the page's
+        challenge."""
         if request.content_type != "application/json":
             raise _refused("content-type must be application/json", 415)
         sign_in, verifier = _sign_in_id(request.query), request.query.get("verifier", "")
@@ -133,7 +135,7 @@ class CursorIssuer(TokenEndpoint):
         return fail or web.json_response(self._rotated(bearer))
 
     async def _exchange(self, request: web.Request) -> web.Response:
-        """As a renewal, also for the API key of the account, which stays good."""
+        """Renews as with a refresh token, also for the account's API key, which stays valid."""
         bearer = await _bearer(request)
         fail = await self.switched({"grant_type": "api_key", "api_key": bearer})
         is_key = bearer == self._options.api_key
@@ -146,7 +148,7 @@ class CursorIssuer(TokenEndpoint):
 
 
 def _sign_in_id(query: Mapping[str, str]) -> str:
-    """The id of a sign-in. Raises Refused for one that is no UUID of version 4."""
+    """The id of a sign-in. Raises Refused unless it is a UUID of version 4."""
     text = query.get("uuid", "")
     try:
         found = uuid.UUID(text)
@@ -158,7 +160,7 @@ def _sign_in_id(query: Mapping[str, str]) -> str:
 
 
 async def _bearer(request: web.Request) -> str:
-    """The token that a renewal comes with. Raises Refused."""
+    """The token of a renewal. Raises Refused."""
     if await json_fields(request):
         raise _refused("the body must be {}")
     scheme, _, token = request.headers.get("authorization", "").partition(" ")

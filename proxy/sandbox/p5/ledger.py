@@ -1,4 +1,4 @@
-"""What a run asked its client, and how that was answered: the rules that every client must keep."""
+"""The requests of a run to its client, and the answers: the rules that every client must keep."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from proxy.sandbox.p5 import execs
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
 
-#: Requests and answers that are kept of one run: far more than a test makes.
+#: Requests and answers of one run that are kept: far more than a test makes.
 MAX_ASKED = 1_000
 MAX_ANSWERS = 1_000
 
-#: What was on its way when the server ended something is no violation.
+#: Seconds in which a message on its way is no violation after the server ended its subject.
 GRACE_S = 0.5
 
-#: How long a client may take for what it answers by itself.
+#: Seconds that a client may take for an answer of its own.
 ANSWER_S = 2.0
 
 EXEC, BLOB, QUERY = "exec", "kv", "query"
 
-#: Where each kind of request stands in a message, and what of it is no arm.
+#: Kind of request: field in a message, and its fields that are not arms.
 _REQUESTS = ((EXEC, 2, (1, 15, 19)), (BLOB, 4, (1, 4)), (QUERY, 7, (1,)))
 
 
-#: What may wait for a tool of the client's own client.
+#: Requests that may wait for a tool of the client's own client.
 _RUN_BY_TOOLS = frozenset((EXEC, number) for number in execs.TOOLS)
 
 
 @dataclass(slots=True)
 class Asked:
-    """One request of the server. `number` is its kind, 0 when nobody knows it."""
+    """One request of the server. `number` is its kind, 0 for an unknown one."""
 
     family: str
     id: int
@@ -44,7 +44,7 @@ class Asked:
     closed: bool = False
     aborted_at: float | None = None
     heartbeats: int = 0
-    heard_at: float = 0.0  # when it was asked, or the last heartbeat for it came
+    heard_at: float = 0.0  # when it was made, or its last heartbeat came
 
     @property
     def name(self) -> str:
@@ -57,21 +57,21 @@ class Asked:
 
     @property
     def outcome(self) -> execs.Outcome:
-        """How an exec went."""
+        """The outcome of an exec."""
         return execs.outcome(self.number, self.answers) if self.thrown is None else execs.Outcome(False, self.thrown)
 
     @property
     def verdict(self) -> str:
-        """How a query was answered."""
+        """The answer to a query."""
         return execs.verdict(self.number, self.answers[-1]) if self.answers else "nothing"
 
 
 class Ledger:
-    """`blame` is told each violation. Times come from `clock`."""
+    """Checks the answers. `blame` receives each violation. Times come from `clock`."""
 
     def __init__(self, blame: Callable[[str], None], options: P5Options, clock: Callable[[], float]) -> None:
         self.asked: list[Asked] = []
-        self.beaten = False  # an exec heartbeat without an id came
+        self.beaten = False  # whether an exec heartbeat without an id came
         self._open: dict[tuple[str, int], Asked] = {}
         self._blame = blame
         self._options = options
@@ -87,12 +87,12 @@ class Ledger:
 
     @property
     def overdue(self) -> list[Asked]:
-        """What a client answers by itself and has not, although it had the time."""
+        """Late answers that a client gives by itself."""
         since = self._clock() - ANSWER_S
         return [one for one in self.owed if one.heard_at < since and (one.family, one.number) not in _RUN_BY_TOOLS]
 
     def note(self, payload: bytes) -> None:
-        """What of a message that is sent wants an answer."""
+        """Notes the requests in a sent message."""
         try:
             message = Message(payload)
             for family, place, beside in _REQUESTS:
@@ -114,7 +114,7 @@ class Ledger:
         self._open[asked.family, asked.id] = asked
 
     def exec_answer(self, message: Message) -> None:
-        """An `exec_client_message`."""
+        """Checks an `exec_client_message`."""
         found = self._expected(EXEC, message.number(1))
         if found is None:
             return
@@ -131,7 +131,7 @@ class Ledger:
         self._answered(found, message, settled=execs.ends(found.number, message))
 
     def control(self, message: Message) -> None:
-        """An `exec_client_control_message`: the end of an exec, a failure, or a heartbeat."""
+        """Checks an `exec_client_control_message`: the end of an exec, a failure, or a heartbeat."""
         if message.has(3):
             self._beat(message.number(3, 1))
         elif message.has(2):
@@ -166,7 +166,7 @@ class Ledger:
             self._heard(found)
 
     def _heard(self, found: Asked) -> None:
-        """Something came for an exec."""
+        """Notes a message for an exec."""
         gap_s, found.heard_at = self._clock() - found.heard_at, self._clock()
         if found.family == EXEC and gap_s > self._options.exec_heartbeat_s:
             self._blame(f"{found.name} had no heartbeat for {gap_s:.1f} s")
@@ -176,15 +176,15 @@ class Ledger:
         found.settled = True
 
     def kv_answer(self, message: Message) -> None:
-        """A `kv_client_message`."""
+        """Checks a `kv_client_message`."""
         self._plain_answer(BLOB, message)
 
     def query_answer(self, message: Message) -> None:
-        """An `interaction_response`, perhaps without an arm."""
+        """Checks an `interaction_response`, perhaps without an arm."""
         self._plain_answer(QUERY, message, [])
 
     def _plain_answer(self, family: str, message: Message, *others: list[int]) -> None:
-        """An answer with the arm of its request, or with these `others`."""
+        """Checks an answer with the arm of its request, or with these `others`."""
         found = self._expected(family, message.number(1))
         if found is not None:
             if [number for number in message.fields if number != 1] not in ([found.number], *others):
@@ -211,5 +211,5 @@ class Ledger:
         return found
 
     def _too_late(self, found: Asked) -> bool:
-        """Whether the answer was on its way when it was not wanted any more."""
+        """Whether the answer was already on its way when it was withdrawn."""
         return found.aborted_at is not None and self._clock() - found.aborted_at <= GRACE_S

@@ -1,4 +1,4 @@
-"""The first message of a run: what it asks for, and what the service refuses."""
+"""The first message of a run: its requests, and its refusals."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from proxy.sandbox.p5.failures import debug
 from proxy.sandbox.wires.connect.envelopes import Failed
 from proxy.sandbox.wires.connect.protobuf import Message
 
-#: Where the user's message stands in the run request.
+#: Path of the user's message in the run request.
 _SAID = (2, 1, 1)
 
 MODES = {1: "agent", 2: "ask", 3: "plan"}
 
-#: Fields of a run request that a client is known to send.
+#: Fields of a run request that clients are known to send.
 _KNOWN = {1, 2, 3, 4, 5, 8, 9, 10, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22}
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """`silent`: the service takes it and answers with heartbeats only."""
+    """A run request. `silent`: the service accepts it and answers with heartbeats only."""
 
     body: dict[str, Any]
     silent: bool = False
@@ -38,7 +38,7 @@ class Opening:
 
     @property
     def thinks(self) -> bool:
-        """Whether the model was chosen with an effort."""
+        """Whether the chosen model has an effort."""
         model, parameters = self.body["model"], self.body["parameters"]
         chosen = parameters.get("thinking") == "true" or {"effort", "reasoning"} & parameters.keys()
         return bool(chosen) or model.removesuffix("-fast").endswith(_THINKING)
@@ -48,7 +48,7 @@ _THINKING = ("-thinking", "-low", "-medium", "-high", "-xhigh", "-max")
 
 
 def read_opening(message: Message, blame: Callable[[str], None], suffixed: Collection[str]) -> Opening:
-    """What append 0 asks for. Raises Failed, and Malformed."""
+    """Reads append 0. Raises Failed, and Malformed."""
     request = message.sub(1)
     if request is None or 1 not in request or 4 not in request:
         raise Failed("invalid_argument", "Conversation state is required")
@@ -65,7 +65,7 @@ def read_opening(message: Message, blame: Callable[[str], None], suffixed: Colle
 
 
 def _body(request: Message, said: Message) -> dict[str, Any]:
-    """What tests may look at."""
+    """The request in the form that tests look at."""
     model = request.sub(9) or request.sub(3) or Message(b"")
     images = said.all(3, 1)
     return {
@@ -98,7 +98,7 @@ def _image(image: Message) -> dict[str, Any]:
 
 
 def _odd(request: Message, said: Message) -> list[str]:
-    """What the service lets pass and no client does."""
+    """Faults that the service accepts and no client makes."""
     mode = said.number(4)
     rows = {
         f"run request with the fields {sorted(set(request.fields) - _KNOWN)}": set(request.fields) - _KNOWN,

@@ -26,18 +26,16 @@ MODELS = {
 
 @dataclass(slots=True)
 class P5Options(Options):
-    """All may be changed while it runs.
+    """Switches of the account. All may be changed while it runs.
 
-    `poll_answers` are the statuses with which the first polls of a sign-in are answered; `api_key` is the key of the
-    account that can be exchanged for tokens.
+    `poll_answers` are the statuses of a sign-in's first polls; `api_key` is the account's key, which can be exchanged
+    for tokens.
 
     `heartbeat_s` is the distance of the server's heartbeats, `client_heartbeat_s` and `exec_heartbeat_s` are the
-    longest that a client's may have. `unclaimed_s`: for so long the messages of a run are kept whose stream does not
-    come. `shell` is how a command is asked for, "shell_stream" or "shell". `reads_back`: after a result the service
-    asks for a blob that it gave away. `suffixed` are the ids of models that exist with an effort behind them only,
-    `models` the ids that are listed, each with its name for display. A prompt above `context_limit` tokens is refused;
-    0: none is.
-    """
+    largest distances of a client's. `unclaimed_s`: how long the messages of a run without a stream are kept. `shell` is
+    how a command is requested, "shell_stream" or "shell". `reads_back`: after a result the service asks for a blob that
+    it gave away. `suffixed` are the ids of models that exist only with an effort, `models` the listed ids, each with
+    its name for display. A prompt above `context_limit` tokens is refused; 0: none is."""
 
     user_id: str = "auth0|user_sandbox"
     email: str = "sandbox@example.com"

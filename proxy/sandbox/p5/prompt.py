@@ -1,4 +1,4 @@
-"""A rendered prompt as the sandbox model reads it: sections, and the calls and results in them."""
+"""Reads a rendered prompt for the sandbox model: sections, and the calls and results in them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARKER = re.compile(r"\[image: (?:[\w./+-]+, \d+ base64 chars|\S+)\]")
 #: "write xml Bash: ls" asks for a call in the text, not for the native one.
 _XML = re.compile(r"\bwrite xml (?=[\w-]+:)", re.IGNORECASE)
 
-#: What the service's models can do by themselves, whatever the client offers.
+#: Tools of the service's models, whatever the client offers.
 NATIVE: dict[str, Any] = {
     "Bash": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
     "Read": {"type": "object", "properties": {"file_path": {"type": "string"}}, "required": ["file_path"]},
@@ -32,7 +32,8 @@ NATIVE: dict[str, Any] = {
 
 
 def sections(prompt: str) -> Iterator[tuple[str, str]]:
-    """Role and body of each. A body may hold anything, so it ends where its end is followed by another section."""
+    """Role and body of each section. A body may contain anything, so it ends where its end tag is followed by another
+    section."""
     place = 0
     while (begin := _BEGIN.match(prompt, place)) is not None:
         role, start = begin[1], begin.end()
@@ -53,8 +54,8 @@ def _end_of(prompt: str, role: str, start: int) -> int:
 
 
 def read_prompt(prompt: str, images: Sequence[str] = (), *, mode: int = 1, thinks: bool = False) -> tuple[Ask, bool]:
-    """What the prompt asks for, and whether calls are to be written as text. `images` are the media types of those
-    that came with it."""
+    """The request in a prompt, and whether calls are to be written as text. `images` are the media types of its
+    pictures."""
     entries: list[Entry] = []
     system: list[str] = []
     offered: list[Tool] = []
@@ -66,7 +67,7 @@ def read_prompt(prompt: str, images: Sequence[str] = (), *, mode: int = 1, think
         else:
             entries += _entries(role, body)
     entries = _with_images(entries, images)
-    as_text, entries = _told_to_write(entries)
+    as_text, entries = _writes_calls(entries)
     native = [] if as_text else [Tool(name, schema) for name, schema in NATIVE.items()]
     hidden = {tool.name for tool in native}
     tools = [*native, *(tool for tool in offered if tool.name not in hidden)]
@@ -83,7 +84,7 @@ def read_prompt(prompt: str, images: Sequence[str] = (), *, mode: int = 1, think
 
 
 def _offered(body: str) -> list[Tool]:
-    """The tools of a section; none where a message only has words that look like one."""
+    """The tools of a section; none if a message only has text that looks like one."""
     try:
         rows = [json.loads(line) for line in body.split("\n")]
     except ValueError:
@@ -93,7 +94,7 @@ def _offered(body: str) -> list[Tool]:
 
 
 def _entries(role: str, body: str) -> Iterator[Entry]:
-    """Calls and results in their places, and what is said between them."""
+    """Calls, results and the text between them, in order."""
     place = 0
     while (begin := _BLOCK.search(body, place)) is not None:
         end = body.find(f"\n</{begin[1]}>", begin.end() - 1)
@@ -117,7 +118,7 @@ def _said(role: str, text: str) -> Iterator[Said]:
 
 
 def _with_images(entries: list[Entry], images: Sequence[str]) -> list[Entry]:
-    """The images stand with what the user said last."""
+    """Adds the images to the user's last message."""
     for place in range(len(entries) - 1, -1, -1):
         entry = entries[place]
         if images and isinstance(entry, Said) and entry.role == "user":
@@ -125,7 +126,7 @@ def _with_images(entries: list[Entry], images: Sequence[str]) -> list[Entry]:
     return [*entries, Said("user", "", tuple(images))] if images else entries
 
 
-def _told_to_write(entries: list[Entry]) -> tuple[bool, list[Entry]]:
+def _writes_calls(entries: list[Entry]) -> tuple[bool, list[Entry]]:
     said = [entry for entry in entries if isinstance(entry, Said) and entry.role == "user"]
     if not said or not _XML.search(said[-1].text):
         return False, entries

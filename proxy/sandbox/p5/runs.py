@@ -1,4 +1,4 @@
-"""One run: the client's messages in order, whatever the order of the appends that brought them."""
+"""One run: the client's messages in order, whatever the order of their appends."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.upstream import Received
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
 
-#: Appends that wait for an earlier one: what the vendor's client has under way at most.
+#: Appends that may wait for an earlier one: the vendor's client has no more under way.
 MAX_HELD = 16
 
-#: Appends that are counted one by one, and messages of which the kind is kept.
+#: Appends that are counted one by one, and messages whose kind is kept.
 MAX_COUNTED = 4_096
 
 #: Field of a client's message -> its name.
@@ -33,20 +33,20 @@ KINDS = {
 
 
 class Course(NamedTuple):
-    """How a run goes."""
+    """The course of a run."""
 
     actions: Iterable[Action]
     pace: Pace
 
 
 class Run:
-    """`received` names the messages that were handed on, oldest first; `appends` counts the appends of each number,
-    `first` is append 0. `course` is known once that and the stream are there."""
+    """A run of the client. `received` names the handled messages, oldest first; `appends` counts the appends of each
+    number, `first` is append 0. `course` is known once that and the stream are there."""
 
     def __init__(self, request_id: str, blame: Callable[[str], None], options: P5Options) -> None:
         self.request_id = request_id
         self.blame: Callable[[str], None] = lambda words: blame(f"{request_id}: {words}")
-        self.clock = asyncio.get_running_loop().time  # that of the heartbeats
+        self.clock = asyncio.get_running_loop().time  # of the heartbeats
         self.ledger = Ledger(self.blame, options, self.clock)
         self._options = options
         self.received: deque[str] = deque(maxlen=MAX_COUNTED)
@@ -54,9 +54,9 @@ class Run:
         self.first: Message | None = None
         self.course: Course | None = None
         self.seen: Received | None = None  # its RunSSE
-        self.replies: dict[int, Reply] = {}  # appends that are not answered normally
-        self.waits: dict[int, float] = {}  # appends that are answered so many seconds later
-        self.cuts: dict[int, bool] = {}  # appends of which the connection ends, perhaps with a reset
+        self.replies: dict[int, Reply] = {}  # appends with another answer than usual
+        self.waits: dict[int, float] = {}  # appends that are answered this many seconds late
+        self.cuts: dict[int, bool] = {}  # appends whose connection is ended, perhaps with a reset
         self.answering = 0  # appends
         self.cancelled = False
         self.heartbeats = 0
@@ -73,7 +73,7 @@ class Run:
         return self.seen is not None
 
     def accept(self, number: int, data: bytes) -> None:
-        """One append. A number that was there before is dropped, one behind a gap is held."""
+        """Handles one append. A number that came before is dropped, one after a gap is held."""
         if len(self.appends) < MAX_COUNTED or number in self.appends:
             self.appends[number] += 1
         if self.ended_at is not None:
@@ -124,13 +124,13 @@ class Run:
         self.heartbeats += 1
 
     def _heard(self) -> None:
-        """The client is still there."""
+        """Notes a sign of life."""
         gap_s, self._heard_at = self.clock() - self._heard_at, self.clock()
         if gap_s > self._options.client_heartbeat_s:
             self.blame(f"no client_heartbeat for {gap_s:.1f} s")
 
     def end(self) -> None:
-        """Nothing more is sent."""
+        """Ends the run: nothing more is sent."""
         if self.ended_at is None:
             self.ended_at = self.clock()
             self._heard()

@@ -1,4 +1,4 @@
-"""The entry of the simulated P5: its routes, `BidiAppend` (the client's half of a run) and the list of models."""
+"""The simulated P5: its routes, `BidiAppend` (the client's half of a run) and the list of models."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _from_proto(data: bytes) -> Append:
 
 
 def _from_json(data: bytes) -> Append:
-    """int64 is a text in JSON; a number is read as well."""
+    """Reads an append from JSON. int64 is a text there; a number is accepted as well."""
     try:
         body: Any = json.loads(data)
         return _append(body.get("data", ""), body["requestId"]["requestId"], int(body.get("appendSeqno", 0)))
@@ -92,7 +92,7 @@ def _append(text: str, request_id: str, number: int) -> Append:
 
 
 def _from_hex(text: str) -> bytes | None:
-    """None for what is no lower-case hexadecimal text without blanks. A pattern takes seconds for a picture."""
+    """The bytes of lower-case hexadecimal text; None for any other text. A pattern takes seconds for a picture."""
     try:
         message = bytes.fromhex(text)
     except ValueError:
@@ -127,7 +127,7 @@ _AGENT_PATH = "/agent.v1.AgentService"
 
 
 async def _only_http2(_request: web.Request) -> web.Response:
-    """What the load balancer says to `Run`, which needs both directions at once."""
+    """The load balancer's answer to `Run`, which needs both directions at once."""
     return web.Response(status=464, headers={"server": "awselb/2.0"})
 
 

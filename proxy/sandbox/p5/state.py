@@ -1,4 +1,4 @@
-"""The state of the simulated P5: what its routes share, and what tests may look at and change."""
+"""The state of the simulated P5: shared by its routes, read and changed by tests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from proxy.sandbox.p5.runs import Run
 from proxy.sandbox.play.script import Tables
 from proxy.sandbox.upstream import KEPT_REQUESTS, Host, Received
 
-#: Violations beyond these are not kept: one is enough to fail a test.
+#: Violations that are kept: one is enough to fail a test.
 MAX_VIOLATIONS = 100
 
 
 class Runs:
-    """The last runs by their request id, oldest first: as many as requests are kept; more only while they go on."""
+    """The last runs by their request id, oldest first: as many as requests are kept, and all that go on."""
 
     def __init__(self, blame: Callable[[str], None], options: P5Options) -> None:
         self._runs: OrderedDict[str, Run] = OrderedDict()
@@ -35,7 +35,7 @@ class Runs:
 
     def claim(self, request_id: str) -> Run:
         """The run with this id, or a new one: stream and first message may come in any order. Messages whose stream
-        does not come in time are forgotten."""
+        does not come in time are dropped."""
         run = self._runs.get(request_id)
         if run is None or self._unclaimed(run):
             run = self._runs[request_id] = Run(request_id, self._blame, self._options)
@@ -47,7 +47,7 @@ class Runs:
         return not run.opened and run.clock() - run.began_at > self._options.unclaimed_s
 
     def _forget(self) -> None:
-        """The oldest run that is over makes room."""
+        """Drops the oldest run that is over."""
         over = (name for name, run in self._runs.items() if run.ended_at is not None or self._unclaimed(run))
         old = next(over, None) if len(self._runs) > KEPT_REQUESTS else None
         if old is not None:
@@ -55,9 +55,8 @@ class Runs:
 
 
 class P5(AccountUpstream):
-    """`runs` are the last ones, `violations` what clients did that the service does not want or that no client should
-    do: tests check that there are none; `model_requests` asked for the list of models. Agent and sign-in live at the
-    same address."""
+    """The simulated service. `runs` are the last ones; `violations` are unwanted acts of clients, of which tests expect
+    none; `model_requests` counts requests for the list of models. Agent and sign-in share an address."""
 
     options: P5Options
     tokens: CursorTokens
@@ -69,7 +68,7 @@ class P5(AccountUpstream):
         self.issuer = CursorIssuer(self.tokens, options)
         self.model_requests: deque[Received] = deque(maxlen=KEPT_REQUESTS)
         self.violations: list[str] = []
-        self.billed_fast = 0  # runs of a model whose fast variant costs more, because nobody said no
+        self.billed_fast = 0  # runs of a model whose fast variant costs more, since the client did not decline it
         self.runs = Runs(self.blame, options)
 
     def blame(self, words: str) -> None:

@@ -1,4 +1,4 @@
-"""`RunSSE`, the server's half of a run: what is refused, the script's step for it, or the model's normal answer."""
+"""`RunSSE`, the server's half of a run: refusals, the script's step for it, or the model's normal answer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ AGENT_FAULTS: dict[str, AgentFault] = {
 AGENT = ServedWire(Place("p5", "agent"), HTTP_FAULTS, AGENT_FAULTS)
 
 
-#: What comes instead of an answer to a prompt that is too large.
+#: The error for a prompt that is too large.
 TOO_LONG = (
     "end_error",
     {"code": "invalid_argument", "error": "ERROR_CONVERSATION_TOO_LONG", "title": "Conversation too long"},
@@ -49,8 +49,8 @@ TOO_LONG = (
 
 
 def take_opening(p5: P5) -> Step | None:
-    """The step of the script that comes before anything is asked for: an HTTP answer, or a fault of the beginning. One
-    that looks at what is asked for waits for that."""
+    """The script's step that applies before the request is known: an HTTP answer, or a fault of the beginning. A step
+    that matches the request waits for it."""
     step = p5.script.next_at(AGENT.place)
     if step is None or step.asks_for_a_body:
         return None
@@ -59,7 +59,7 @@ def take_opening(p5: P5) -> Step | None:
 
 
 def set_course(p5: P5, run: Run) -> None:
-    """Decides how the run goes, as soon as it has its first message and its stream."""
+    """Decides the course of a run, as soon as it has its first message and its stream."""
     if run.first is None or run.seen is None or run.course is not None:
         return
     try:
@@ -78,7 +78,7 @@ def set_course(p5: P5, run: Run) -> None:
     instead = TOO_LONG if limit and answer.input_tokens > limit else None
     outcome, pace = p5.decide(Prepared(AGENT, answer, instead=instead), opening.body)
     if isinstance(outcome, Reply):
-        # the stream is open already, so the status is that of the append
+        # the stream is open already, so the append gets the status
         run.replies[0], outcome = outcome, [NEVER]
     run.course = Course(map(answer.bound, outcome), pace)
 
@@ -101,16 +101,16 @@ def _answer(p5: P5, run: Run, opening: Opening, headers: Mapping[str, str]) -> A
     )
 
 
-#: It is no event stream: the name passes proxies.
+#: Not an event stream: the name passes proxies.
 _HEAD = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 
 
 class Cancelled(Exception):
-    """The client wants no more of the run."""
+    """The client cancelled the run."""
 
 
 class RunPlayer(BodyPlayer):
-    """Plays a run. Heartbeats go out while the client is waited for."""
+    """Plays a run, with heartbeats while it waits for the client."""
 
     def __init__(self, request: web.Request, run: Run, heartbeat_s: float) -> None:
         super().__init__(request, _HEAD, ENVELOPES)
@@ -145,7 +145,7 @@ class RunPlayer(BodyPlayer):
 
 
 async def serve_run(p5: P5, request: web.Request) -> web.StreamResponse:
-    """One RunSSE, to its end."""
+    """Serves one RunSSE to its end."""
     data = await request.read()
     with p5.at_work():
         seen = Received(request.path, request.headers, None, size=len(data))
@@ -171,7 +171,7 @@ async def serve_run(p5: P5, request: web.Request) -> web.StreamResponse:
 
 
 def _request_id(data: bytes) -> str:
-    """Of the one envelope that opens a stream. Raises Refused."""
+    """The request id in the one envelope that opens a stream. Raises Refused."""
     try:
         [(flags, payload)] = read_envelopes(data)
         found = Message(payload).text(1)
@@ -183,7 +183,7 @@ def _request_id(data: bytes) -> str:
 
 
 async def _begin(p5: P5, run: Run, seen: Received, player: RunPlayer) -> Reply | None:
-    """What comes before the head of the stream; perhaps another answer than a stream."""
+    """Runs what precedes the head of the stream; may return another answer than a stream."""
     if run.opened:
         run.blame("a second RunSSE")
     step = take_opening(p5) if run.first is None else None

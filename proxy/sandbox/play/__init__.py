@@ -1,1 +1,1 @@
-"""What an upstream does instead of answering normally: the script, the faults, and the player of both."""
+"""Replacements of a normal answer: scripts, faults, and the player of both."""

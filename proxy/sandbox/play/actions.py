@@ -1,7 +1,7 @@
-"""What a simulator does with an open answer, one action after the other; and HTTP answers instead, as rows.
+"""Actions of a simulator on an open answer, one after the other; and faults that replace it by an HTTP answer, as rows.
 
-An event dict is sent as a frame; the classes below are everything else. An HTTP fault is a function of the parameters
-of its script step; its signature is the list of those parameters.
+An event dict is sent as a frame; the classes below are everything else. An HTTP fault is a function of its script
+step's parameters, which its signature lists.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from typing import Any, NamedTuple
 
 from proxy.core.sse import dump_json
 
-#: Events that share one write when nothing is slowed down: fewer system calls, and still a visible stream.
+#: Events that share one write without a delay: fewer system calls, and still a visible stream.
 EVENTS_PER_WRITE = 8
 
 
 class Raw(NamedTuple):
-    """Bytes as they are, in a write of their own."""
+    """Bytes that are sent unchanged, in their own write."""
 
     data: bytes
 
 
 class Pause(NamedTuple):
-    """Silence. As the first action it delays the head of the response as well."""
+    """Sends nothing for a while. As the first action it delays the head of the response as well."""
 
     seconds: float
 
 
 class Cut(NamedTuple):
-    """The connection ends without the end of the body: closed, or reset."""
+    """Ends the connection without the end of the body: closed, or reset."""
 
     reset: bool = False
 
 
 class Stall(NamedTuple):
-    """Nothing more comes, and the connection stays open until the client leaves."""
+    """Sends nothing more, and keeps the connection open until the client leaves."""
 
 
 def silence(seconds: float | None) -> Pause | Stall:
-    """None: for ever."""
+    """A silence of that length; None: for ever."""
     return Stall() if seconds is None else Pause(seconds)
 
 
 class Until(NamedTuple):
-    """Nothing more of the answer comes before the client has done something: `ready` is asked whenever it did."""
+    """Holds the answer until the client has done something: `ready` is checked after each of its messages."""
 
     ready: Callable[[], bool]
 
@@ -53,7 +53,7 @@ Action = dict[str, Any] | Raw | Pause | Cut | Stall | Until
 
 
 class Reply(NamedTuple):
-    """An answer that is no stream: JSON, or text when `body` is a string."""
+    """An answer that is not a stream: JSON, or text when `body` is a string."""
 
     status: int
     body: Any = ""
@@ -61,7 +61,8 @@ class Reply(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How fast: `word_delay_s` goes before each delta. `events_per_write` None is 1 when delayed, else the default."""
+    """The pace of an answer: `word_delay_s` precedes each delta. `events_per_write` None is 1 when delayed, else the
+    default."""
 
     word_delay_s: float = 0.0
     events_per_write: int | None = None
@@ -72,14 +73,14 @@ class Pace(NamedTuple):
 
 
 class Framing(NamedTuple):
-    """How events become frames, and which of them are words of an answer, for the pace."""
+    """How events become frames, and which of them are deltas, for the pace."""
 
     encode: Callable[[Iterable[Mapping[str, Any]]], bytes]
     is_delta: Callable[[Mapping[str, Any]], bool]
 
 
 def _encode_named(events: Iterable[Mapping[str, Any]]) -> bytes:
-    # not the proxy's own encoder: that one writes the shapes it knows by hand, and a fault may send any other
+    # not the proxy's own encoder: that one writes known shapes by hand, and a fault may send any other
     return "".join([f"event: {event['type']}\ndata: {dump_json(event)}\n\n" for event in events]).encode()
 
 
@@ -87,7 +88,7 @@ def _encode_data(events: Iterable[Mapping[str, Any]]) -> bytes:
     return "".join([f"data: {dump_json(event)}\n\n" for event in events]).encode()
 
 
-#: Events with a name, which is their type; and chunks without one, whose words are in their choices.
+#: Events named by their type; and unnamed chunks, whose text is in their choices.
 NAMED = Framing(_encode_named, lambda event: event["type"].endswith((".delta", "block_delta")))
 BARE = Framing(_encode_data, lambda event: any(one.get("delta") for one in event.get("choices") or ()))
 
@@ -99,7 +100,7 @@ Values = Mapping[str, Any]
 
 
 def wait_header(values: Values) -> dict[str, str]:
-    """`retry-after`, of `seconds` or `retry_after`; none for None."""
+    """`retry-after` from `seconds` or `retry_after`; no header for None."""
     seconds = values.get("seconds", values.get("retry_after"))
     return {} if seconds is None else {"retry-after": f"{seconds:g}"}
 
@@ -107,8 +108,8 @@ def wait_header(values: Values) -> dict[str, str]:
 def failure(
     status: int, body: Any, headers: Callable[[Values], Mapping[str, str]] = wait_header, /, **params: Any
 ) -> HttpFault:
-    """A row: status, body (perhaps a function of the values) and headers. `params` are what a step may give, with their
-    defaults; a `status` among them replaces that of the row."""
+    """A row: status, body (perhaps a function of the values) and headers. `params` are the parameters of a step with
+    their defaults; a `status` among them replaces that of the row."""
 
     def fault(**given: Any) -> Reply:
         values = {"status": status, **params, **given}
@@ -129,10 +130,10 @@ def _error(values: Values) -> dict[str, Any]:
 
 
 FRONT_FAULTS: dict[str, HttpFault] = {
-    # a gateway that had promised a stream
+    # a gateway that should have sent a stream
     "json_error": failure(200, _error, message="boom", kind="invalid_request_error", code=None),
-    # what a load balancer in front of the backend says
+    # the page of a load balancer in front of the backend
     "html_error": failure(502, _html_page, status=502),
-    # a client that follows it would carry its credential there
+    # a client that follows it would send its credential there
     "redirect": failure(302, "", lambda values: {"location": values["location"]}, location="/elsewhere", status=302),
 }

@@ -1,4 +1,4 @@
-"""The player: performs the actions of an answer on the connection of its request."""
+"""Performs the actions of an answer on the connection of its request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aiohttp import web
 
 from proxy.sandbox.play.actions import NAMED, Action, Cut, Framing, Pace, Pause, Raw, Stall, Until
 
-#: How often it is checked whether written bytes have gone out.
+#: Seconds between checks whether written bytes have gone out.
 DRAIN_POLL_S = 0.005
 
 EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
@@ -28,7 +28,7 @@ async def play(
     framing: Framing = NAMED,
     status: int = 200,
 ) -> web.StreamResponse:
-    """Plays the actions as the body of an answer, as long as there is a client."""
+    """Plays the actions as the body of an answer, until the client leaves."""
     player = BodyPlayer(request, headers, framing, status)
     with contextlib.suppress(ConnectionResetError):
         if await player.perform(actions, pace):
@@ -48,7 +48,8 @@ class Player(ABC):
     async def write(self, data: bytes) -> None: ...
 
     async def perform(self, actions: Iterable[Action], pace: Pace) -> bool:
-        """Whether the connection still stands at the end. Events that follow each other share a write, see `Pace`."""
+        """Performs the actions; returns whether the connection is still open. Consecutive events share a write, see
+        `Pace`."""
         batch: list[dict[str, Any]] = []
         for action in actions:
             if isinstance(action, dict):
@@ -75,7 +76,7 @@ class Player(ABC):
             await self.write(data)
 
     async def until(self, ready: Callable[[], bool]) -> None:
-        """Waits for the client. Where it says nothing within an answer there is nothing to wait for."""
+        """Waits for the client. Does nothing for clients that send nothing during an answer."""
         raise NotImplementedError
 
     async def _do(self, action: Raw | Pause | Stall | Until) -> None:
@@ -90,7 +91,7 @@ class Player(ABC):
 
 
 class BodyPlayer(Player):
-    """The body of a response, whose head goes out with the first thing that is sent."""
+    """Writes the body of a response, whose head goes out with the first data."""
 
     def __init__(self, request: web.Request, headers: Mapping[str, str], framing: Framing, status: int = 200) -> None:
         super().__init__(request, framing)
@@ -106,14 +107,14 @@ class BodyPlayer(Player):
 
 
 async def drain(transport: asyncio.WriteTransport, most: int = 0) -> None:
-    """Returns when at most so many bytes wait to be sent."""
+    """Waits until at most this many bytes wait to be sent."""
     # transports offer no event for that
     while transport.get_write_buffer_size() > most:  # noqa: ASYNC110
         await asyncio.sleep(DRAIN_POLL_S)
 
 
 async def cut(request: web.Request, *, reset: bool) -> None:
-    """Ends the connection once all that was said before is on its way."""
+    """Ends the connection once all earlier data is on its way."""
     transport = request.transport
     if transport is None:
         return

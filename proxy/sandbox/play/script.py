@@ -1,37 +1,36 @@
 """Scripts: what an upstream does instead of answering normally, request by request.
 
-A script is a JSON list of steps. Each step is used for one request for an answer (or for `times` of them); a request
-takes the first step that is not used up and matches, and when none does it is answered normally. Requests that the
-upstream refuses anyhow use no step. Members of a step:
+A script is a JSON list of steps. Each step is used for one request for an answer (or for `times` of them). A request
+takes the first matching step that is not used up; without one it is answered normally. Requests that the upstream
+refuses anyway use no step. Members of a step:
 
-    "provider": "p2"                  only for this upstream; else for whichever gets a matching request first
+    "provider": "p2"                  only for this upstream; else for the first with a matching request
     "match": {"contains": "text"}     only for requests whose body has the text in some value; also "prompt" (in the
-                                      last prompt of the user), "model" (equal), "wire" ("chat", "messages",
+                                      user's last prompt), "model" (equal), "wire" ("chat", "messages",
                                       "responses", "websocket", "upgrade", "agent", "images" or
                                       "transcription")
     "times": 3                        how often; default 1; null: for ever
     "word_delay_s": 0.05              the pace of this answer
     "events_per_write": 1
 
-and one of (or none, then the answer is normal):
+and one of these (or none, for a normal answer):
 
-    "status": 429, "headers": {…}, "body": {…}       an HTTP answer; a text as body is sent as it is
+    "status": 429, "headers": {…}, "body": {…}       an HTTP answer; a text as body is sent unchanged
     "events": [{"type": …}, …], "delay_s": 0.1, "then": "end" | "cut" | "reset" | "stall"
-                                      these events as they are, with a delay before each; an entry may also be
+                                      these events unchanged, with a delay before each; an entry may also be
                                       {"raw": "data: {oops\\n\\n"}, {"raw_base64": "…"} or {"pause_s": 1.5}.
                                       For streams only; events without a type fit the wire "chat" alone
     "fault": "cut_text", …            a named fault; the other members are its parameters
 
 A fault waits for a request on a wire that knows its name: many names mean the same everywhere.
 
-On the wire "websocket" a step is for one request on a socket: a status comes as an event of type `error`, `raw` bytes
-stand beside the frames, and where a script ends without a terminal event the socket is closed. The wire "upgrade" is
-the way to such a socket, where nothing is asked for yet: its steps have no body to match, and a step without a fault
-is played there only when it names the wire.
+On the wire "websocket" a step is for one request on a socket. A status comes as an event of type `error`, `raw` bytes
+are sent beside the frames, and a script without a terminal event closes the socket. The wire "upgrade" opens such a
+socket, before any request: its steps have no body to match, and a step without a fault is played there only when it
+names the wire.
 
-On the wire "agent" the stream is open before anything is asked for: a status comes in its place, unless the step looks
-at what is asked for. Then it is the answer to the client's first message. Events may be waits, see
-`AgentAnswer.bound`.
+On the wire "agent" the stream opens before the request is known. A status replaces it, unless the step matches on the
+request; then it answers the client's first message. Events may be waits, see `AgentAnswer.bound`.
 
 >>> Script({Place("p1", "responses"): {}}, [{"status": 500, "times": 2}]).left
 2
@@ -50,10 +49,10 @@ from typing import Any, NamedTuple
 from proxy.core.sse import dump_json
 from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Reply, Stall
 
-#: Members that any step may have.
+#: Members of any step.
 _COMMON = frozenset({"provider", "match", "times", "word_delay_s", "events_per_write"})
 
-#: Kind of a step -> the members that belong to it.
+#: Kind of a step -> its members.
 _KINDS = {
     "status": frozenset({"status", "headers", "body"}),
     "events": frozenset({"events", "delay_s", "then"}),
@@ -61,7 +60,7 @@ _KINDS = {
 
 _MATCHES = ("contains", "prompt", "model", "wire")
 
-#: Wires on which nothing is asked for yet.
+#: Wires without a request for an answer.
 _UNASKED = ("upgrade",)
 
 _ENDS: dict[str, tuple[Action, ...]] = {
@@ -73,14 +72,14 @@ _ENDS: dict[str, tuple[Action, ...]] = {
 
 
 class Place(NamedTuple):
-    """Where a step may be played: an upstream, one of its wires, and whether the answer is a stream there."""
+    """A place for steps: an upstream, one of its wires, and whether the answer is a stream there."""
 
     provider: str
     wire: str  # chat | messages | responses | websocket | upgrade | agent | images | transcription
     stream: bool = True
 
 
-#: The faults of each place: a step that names another one, or gives it a parameter it does not take, is refused.
+#: The faults of each place. A step with an unknown fault or parameter is refused.
 Tables = Mapping[Place, Mapping[str, Callable[..., Any]]]
 
 
@@ -90,7 +89,7 @@ class ScriptError(ValueError):
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One step, checked. `left` is None for a step without end."""
+    """One checked step. `left` is None for an endless one."""
 
     places: frozenset[Place]
     left: int | None = 1
@@ -103,11 +102,11 @@ class Step:
 
     @property
     def asks_for_a_body(self) -> bool:
-        """Whether it looks at what is asked for."""
+        """Whether it matches on the request's body."""
         return not self.match.keys() <= {"wire"}
 
     def fits(self, place: Place, body: Mapping[str, Any], prompt: str) -> bool:
-        """Whether the request is one that the step waits for."""
+        """Whether the step matches the request."""
         wanted = self.match
         return (
             self.left != 0
@@ -119,7 +118,7 @@ class Step:
 
 
 class Script:
-    """The steps that are still to come for one upstream. Steps may be added or replaced while it is played."""
+    """The remaining steps of one upstream. Steps may be added or replaced while it is played."""
 
     def __init__(self, tables: Tables, steps: Iterable[Mapping[str, Any]] = ()) -> None:
         self.tables = tables
@@ -128,34 +127,34 @@ class Script:
 
     @property
     def left(self) -> int:
-        """How many uses remain; a step without end counts once."""
+        """The number of remaining uses; an endless step counts once."""
         return sum(1 if step.left is None else step.left for step in self._steps)
 
     def extend(self, steps: Iterable[Mapping[str, Any]]) -> None:
-        """Appends steps. Raises ScriptError, and then none is appended."""
+        """Appends steps. Raises ScriptError, and then appends none."""
         self._steps += read_steps(steps, self.tables)
 
     def replace(self, steps: Iterable[Mapping[str, Any]]) -> None:
-        """Forgets what was left and starts with these."""
+        """Replaces the remaining steps."""
         self._steps = []
         self.extend(steps)
 
     def share(self, steps: Iterable[Step]) -> None:
-        """Appends those that may be played here. Another script may hold the same steps: a use there is one here."""
+        """Appends the steps that may be played here. Scripts may share steps: a use in one counts in all."""
         self._steps += [step for step in steps if step.places & self.tables.keys()]
 
     def take(self, place: Place, body: Mapping[str, Any], prompt: str) -> Step | None:
-        """The step for this request, used once by this call."""
+        """Takes the step for this request, using it once."""
         fitting = (step for step in self._steps if step.fits(place, body, prompt))
         step = next(fitting, None)
         return step and self.use(step)
 
     def next_at(self, place: Place) -> Step | None:
-        """The first step that a request there might take. It is not used by that."""
+        """The first step that a request there might take, without using it."""
         return next((step for step in self._steps if step.left != 0 and place in step.places), None)
 
     def use(self, step: Step) -> Step:
-        """Uses it once."""
+        """Uses a step once."""
         if step.left is not None:
             step.left -= 1
         self._steps = [one for one in self._steps if one.left != 0]
@@ -163,7 +162,7 @@ class Script:
 
 
 def read_steps(steps: Iterable[Mapping[str, Any]], tables: Tables) -> list[Step]:
-    """The steps, checked. Raises ScriptError."""
+    """The checked steps. Raises ScriptError."""
     read = []
     for number, step in enumerate(steps):
         try:
@@ -189,7 +188,7 @@ def _read_step(step: Mapping[str, Any], tables: Tables) -> Step:
     if set(match) - set(_MATCHES):
         raise ValueError(f"match knows {', '.join(_MATCHES)} only")
     places = _wanted_places(step, tables)
-    # a fault may have parameters that are called like the other kinds
+    # a fault's parameters may be named like the other kinds
     kinds = ["fault"] if "fault" in step else [kind for kind in _KINDS if kind in step]
     if len(kinds) > 1:
         raise ValueError(f"{' and '.join(kinds)} exclude each other")
@@ -223,7 +222,7 @@ def _read_step(step: Mapping[str, Any], tables: Tables) -> Step:
 
 
 def _wanted_places(step: Mapping[str, Any], tables: Tables) -> frozenset[Place]:
-    """The places that provider and wire of the step allow."""
+    """The places allowed by the step's provider and wire."""
     provider, wire = step.get("provider"), step.get("match", {}).get("wire")
     places = frozenset(place for place in tables if provider in (None, place.provider) and wire in (None, place.wire))
     if not places:
@@ -233,14 +232,14 @@ def _wanted_places(step: Mapping[str, Any], tables: Tables) -> frozenset[Place]:
 
 
 def _places_of_answers(step: Mapping[str, Any], places: frozenset[Place]) -> frozenset[Place]:
-    """The places where something is asked for, unless the step names another."""
+    """The places with requests for answers, unless the step names another."""
     if "wire" in step.get("match", {}):
         return places
     return frozenset(place for place in places if place.wire not in _UNASKED)
 
 
 def _places_of_fault(step: Step, tables: Tables) -> frozenset[Place]:
-    """The places that know the fault and its parameters."""
+    """The places that have the fault with these parameters."""
     fault = str(step.fault)
     functions = {place: tables[place][fault] for place in step.places if fault in tables[place]}
     if not functions:
@@ -279,7 +278,7 @@ def _read_action(entry: Mapping[str, Any]) -> Action:
 
 
 def _places_of_events(actions: Iterable[Action], places: frozenset[Place]) -> frozenset[Place]:
-    """Streams only; and an event without a type cannot be told on a wire that names its events."""
+    """The places for events: streams only, and for an event without a type only a wire without event names."""
     untyped = any(isinstance(action, dict) and not isinstance(action.get("type"), str) for action in actions)
     fitting = frozenset(place for place in places if place.stream and (place.wire == "chat" or not untyped))
     if not fitting:

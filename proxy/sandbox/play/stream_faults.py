@@ -1,8 +1,8 @@
-"""The faults that any stream can have, on whatever wire: each turns the normal answer into the actions to play instead.
+"""Faults of any stream, on any wire: each turns the normal answer into the actions to play instead.
 
-A fault is a function of the answer and of the parameters of its script step; its signature is the list of those
-parameters. `after` says how much of the normal answer comes first: "nothing", "created", "thinking", "text" (one
-delta of it), "call" (one delta of arguments).
+A fault is a function of the answer and of its script step's parameters, which its signature lists. `after` says how
+much of the normal answer comes first: "nothing", "created", "thinking", "text" (one delta of it), "call" (one delta of
+arguments).
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from proxy.core.sse import dump_json
 from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, silence
 from proxy.sandbox.wires.answer import Answer, Event
 
-#: More than a reader of frames should take in one piece.
+#: More than a reader of frames should accept in one piece.
 HUGE_BYTES = 9 * 1024 * 1024
 
-#: How much of a frame's data is left when it is broken off.
+#: Bytes that remain of a broken-off frame's data.
 _HALF = 22
 
 Fault = Callable[..., list[Action]]
 
 
 def begun(answer: Answer, after: str) -> tuple[list[Action], int]:
-    """The normal actions and how many of them come first; with a call or a thought when it is to happen within one.
+    """The normal actions, and how many of them come first. A call or a thought is added if `after` needs one.
 
-    What `after` names may not occur: then it is the opening.
-    """
+    Without the point that `after` names, only the opening comes first."""
     if after == "call":
         answer.add_calls()
     elif after == "thinking":
@@ -40,7 +39,7 @@ def begun(answer: Answer, after: str) -> tuple[list[Action], int]:
 
 
 def insert(answer: Answer, after: str, *actions: Action) -> list[Action]:
-    """The normal answer with these actions inside."""
+    """The normal answer with these actions inserted."""
     normal, place = begun(answer, after)
     return [*normal[:place], *actions, *normal[place:]]
 
@@ -52,7 +51,7 @@ def break_off(answer: Answer, after: str, *actions: Action) -> list[Action]:
 
 
 def between(answer: Answer, action: Callable[[int], Action]) -> list[Action]:
-    """The normal answer with an action before each event, which is told the number of the event."""
+    """The normal answer with an action before each event; `action` gets the event's number."""
     return [one for place, event in enumerate(answer.stream()) for one in (action(place), event)]
 
 
@@ -62,7 +61,7 @@ def without(actions: list[Action], unwanted: Callable[[Event], object]) -> list[
 
 
 def edited(actions: list[Action], edit: Callable[[Event], object]) -> list[Action]:
-    """The actions, each event changed in its place."""
+    """The actions, with each event changed in place."""
     for one in actions:
         if isinstance(one, dict):
             edit(one)
@@ -70,7 +69,7 @@ def edited(actions: list[Action], edit: Callable[[Event], object]) -> list[Actio
 
 
 def with_arguments(answer: Answer, text: Callable[[str], str], *, all_calls: bool = False) -> list[Action]:
-    """The stream with other arguments in the last call, or in all."""
+    """The stream with other arguments in the last call, or in all calls."""
     answer.add_calls()
     for call in answer.calls if all_calls else answer.calls[-1:]:
         call[answer.arguments_member] = text(answer.arguments_of(call))
@@ -78,12 +77,12 @@ def with_arguments(answer: Answer, text: Callable[[str], str], *, all_calls: boo
 
 
 def _cut_frame(answer: Answer, reset: bool = False) -> list[Action]:
-    """The connection ends in the middle of a frame."""
+    """Ends the connection in the middle of a frame."""
     frame = answer.encode([answer.text_event("x" * 40)])
     return break_off(answer, "text", Raw(frame[: len(frame) // 2]), Cut(reset))
 
 
-#: A frame that is no event.
+#: A frame that is not an event.
 GARBLED = Raw(b'data: {"\n\n')
 
 
@@ -102,7 +101,7 @@ def huge_frame(answer: Answer, after: str = "text", size: int = HUGE_BYTES) -> l
 
 
 def _comments_only(answer: Answer, count: int = 5, every_s: float = 0.05) -> list[Action]:
-    """For a while nothing but comments."""
+    """Sends only comments for a while."""
     pulse: list[Action] = [Pause(every_s), Raw(b": keepalive\n\n")]
     return insert(answer, "created", *(pulse * count))
 
@@ -110,7 +109,7 @@ def _comments_only(answer: Answer, count: int = 5, every_s: float = 0.05) -> lis
 def _named_error(
     answer: Answer, message: str = "boom", kind: str = "overloaded_error", after: str = "nothing", plain: bool = False
 ) -> list[Action]:
-    """An error that only the name of its event tells; `plain`: in words without JSON; without words: of nothing."""
+    """An error that only its event name marks; `plain`: as text instead of JSON; an empty message: without data."""
     data = message if plain else dump_json({"type": kind, "message": message} if message else {})
     return break_off(answer, after, Raw(f"event: error\ndata: {data}\n\n".encode()))
 
@@ -137,7 +136,7 @@ def pieces_of(data: bytes, size: int) -> list[Action]:
 
 
 def _interleaved(answer: Answer) -> list[Action]:
-    """The calls grow at the same time, one event of each in turn."""
+    """Interleaves the events of the calls, one of each in turn."""
     answer.add_calls(2)
     turns = zip_longest(*(answer.events_of(place) for place in answer.call_places))
     return answer.around([event for turn in turns for event in turn if event is not None])
@@ -170,7 +169,7 @@ STREAM_FAULTS: dict[str, Fault] = {
     "unknown_events": lambda answer: between(answer, answer.strange_event),
     "comments": lambda answer: between(answer, lambda _: Raw(b": keepalive\n\n")),
     "comments_only": _comments_only,
-    # more of the same after the end: a delta, and a failure that contradicts it
+    # more after the end: a delta, and a failure that contradicts it
     "late_events": lambda answer: [*answer.stream(), answer.text_event("too late"), answer.failure()],
     "done_sentinel": lambda answer: [*answer.stream(), Raw(b"data: [DONE]\n\n")],
     # a success without output, or with a message that has no text
@@ -178,14 +177,14 @@ STREAM_FAULTS: dict[str, Fault] = {
     "tiny_writes": lambda answer, size=1: pieces_of(stream_bytes(answer), size),
     "crlf": lambda answer: [Raw(stream_bytes(answer).replace(b"\n", b"\r\n"))],
     "fixed_call_ids": lambda answer, prefix="call_": _with_fixed_ids(answer, prefix).stream(),
-    # in one piece of JSON: a gateway that knows no streams
+    # one piece of JSON: a gateway without streams
     "json_answer": lambda answer: [Raw(_whole_bytes(answer))],
     "named_error": _named_error,
     "no_arguments": lambda answer: with_arguments(answer, lambda _: "", all_calls=True),
     "interleaved": _interleaved,
 }
 
-#: What can be wrong with arguments that come as a text: they are no JSON object, or the output limit falls into them.
+#: Faults of arguments that come as text: not a JSON object, or cut by the output limit.
 ARGUMENT_FAULTS: dict[str, Fault] = {
     "bad_arguments": lambda answer, arguments="[1]": with_arguments(answer, lambda _: arguments),
     "truncated_arguments": lambda answer: with_arguments(_limited(answer), lambda text: text[: len(text) // 2]),
@@ -206,7 +205,7 @@ def _half(answer: Answer, *actions: Action) -> list[Action]:
     return [Raw(data[: len(data) // 2]), *actions]
 
 
-#: What of that an answer without a stream can have.
+#: The faults that an answer without a stream can have.
 WHOLE_FAULTS: dict[str, Fault] = {
     "cut_before_output": lambda answer, reset=False: [Raw(_whole_bytes(answer)[:1]), Cut(reset)],
     "cut_text": lambda answer, reset=False: _half(answer, Cut(reset)),

@@ -1,1 +1,1 @@
-"""The three wires as a server sees them, whoever speaks them: checks, answers and faults."""
+"""The three wires from the server's side, for any upstream: checks, answers and faults."""

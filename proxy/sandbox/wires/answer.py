@@ -1,4 +1,4 @@
-"""One answer in the making, on whatever wire: its ids, and what the faults that every wire knows need of it."""
+"""One answer in the making, on any wire: its ids, and what the common faults need of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proxy.sandbox.play.actions import Action, Framing, Pause, Raw
 
 
 class Ids:
-    """Ids that look like a vendor's and never repeat, also after a restart."""
+    """Ids that look like a vendor's and never repeat, even after a restart."""
 
     def __init__(self) -> None:
         self._run = secrets.token_hex(6)
@@ -28,21 +28,21 @@ class Ids:
 Event = dict[str, Any]
 Block = dict[str, Any]
 
-#: The pause before a tail that is to come in a write of its own.
+#: The pause before a tail in its own write.
 TAIL_PAUSE_S = 0.03
 
-#: What is thought when a fault needs a thought.
+#: The thought that a fault adds when it needs one.
 SOME_THOUGHT = Think(("**Thinking**\n\nBecause the script says so.",))
 
 
 def some_call(ask: Ask, number: int) -> Call:
-    """What is called when a fault needs a call: the first tool offered, else Bash."""
+    """The call that a fault adds when it needs one: of the first tool offered, else of Bash."""
     tool = next((one for one in ask.tools if not one.freeform), Tool("Bash"))
     return Call(tool, {"command": f"echo {number}"})
 
 
 class Playable(ABC):
-    """What an upstream needs of an answer. Its actions may be made while they are played."""
+    """What an upstream needs of an answer. Actions may be made while others are played."""
 
     framing: ClassVar[Framing]
     ask: Ask
@@ -53,29 +53,28 @@ class Playable(ABC):
 
     @abstractmethod
     def whole(self) -> dict[str, Any]:
-        """The answer to a request that wants no stream."""
+        """The answer to a request without a stream."""
 
     def finished(self, actions: Iterable[Action]) -> Iterable[Action]:
-        """The actions with what this upstream sends behind a good end."""
+        """The actions, with what this upstream sends after a good end."""
         return actions
 
 
 @dataclass(kw_only=True)
 class Answer(Playable):
-    """The normal answer to `ask`, and the tools with which a fault alters it.
+    """The normal answer to `ask`, with methods by which a fault alters it.
 
-    `blocks` are the finished output as this wire shows it: thoughts and texts, and the calls behind them. The
-    arguments of a call may be replaced by a text, which is sent as it is. `reason` is why the answer ends, None: as it
-    should. `tail` are bytes that this upstream sends behind the end of a good answer: in the same write as the end,
-    in a "later" one, or not at all ("none"). `extra` are members that a gateway adds to an answer without a stream.
-    """
+    `blocks` are the finished output in the form of this wire: thoughts and texts, then the calls. A call's arguments
+    may be replaced by a text, which is sent unchanged. `reason` is why the answer ends, None for the normal end. `tail`
+    are bytes that this upstream sends after the end of a good answer: in its write, in a "later" one, or not at all
+    ("none"). `extra` are members that a gateway adds to an answer without a stream."""
 
-    opening: ClassVar[int] = 1  # how many events come before there is any output
+    opening: ClassVar[int] = 1  # number of events before any output
     call_type: ClassVar[str]  # of blocks
     thought_type: ClassVar[str]
-    id_member: ClassVar[str] = "id"  # of calls
+    id_member: ClassVar[str] = "id"  # of a call
     arguments_member: ClassVar[str] = "arguments"
-    limit_reason: ClassVar[str]  # of an answer that the output limit cuts
+    limit_reason: ClassVar[str]  # reason of an answer that the output limit cuts
     terminals: ClassVar[tuple[str, ...]] = ()  # types of the events that end a good answer
 
     ask: Ask
@@ -89,7 +88,7 @@ class Answer(Playable):
 
     @abstractmethod
     def new_block(self, part: Part) -> Block:
-        """The part of the model's reply as the next block."""
+        """The next block, made from a part of the reply."""
 
     @abstractmethod
     def beginning(self) -> list[Event]:
@@ -97,15 +96,15 @@ class Answer(Playable):
 
     @abstractmethod
     def events_of(self, place: int) -> list[Event]:
-        """The events of the block there."""
+        """The events of the block at that place."""
 
     @abstractmethod
     def end(self) -> list[Action]:
-        """What comes behind the output, the terminal event last."""
+        """The actions after the output, the terminal event last."""
 
     @abstractmethod
     def kind_of(self, event: Event) -> str | None:
-        """thinking, text or call for a delta of it; None for other events."""
+        """The kind of a delta: thinking, text or call; None for other events."""
 
     @abstractmethod
     def text_event(self, text: str) -> Event:
@@ -113,11 +112,11 @@ class Answer(Playable):
 
     @abstractmethod
     def strange_event(self, number: int) -> Event:
-        """An event that no client knows, of one of several kinds."""
+        """An event unknown to clients, one of several kinds."""
 
     @abstractmethod
     def failure(self) -> Event:
-        """An event that tells of a server error."""
+        """The event of a server error."""
 
     @abstractmethod
     def keepalive(self) -> Event: ...
@@ -139,37 +138,37 @@ class Answer(Playable):
         return [self.blocks[place] for place in self.call_places]
 
     def stream(self) -> list[Action]:
-        """The answer as it is now, from its beginning to its terminal event."""
+        """The current answer, from its beginning to its terminal event."""
         return self.around(self.call_events())
 
     def call_events(self) -> list[Event]:
         return [event for place in self.call_places for event in self.events_of(place)]
 
     def around(self, calls: Sequence[Event]) -> list[Action]:
-        """The stream with these events in place of the normal ones of the calls."""
+        """The stream with these events in place of those of the calls."""
         others = (place for place in range(len(self.blocks)) if place not in self.call_places)
         return [*self.beginning(), *(event for place in others for event in self.events_of(place)), *calls, *self.end()]
 
     def add_calls(self, count: int = 1) -> None:
-        """Puts in calls until there are as many."""
+        """Adds calls until there are this many."""
         self.say(some_call(self.ask, number) for number in range(count - len(self.calls)))
 
     def add_thought(self) -> None:
-        """Puts a thought in front unless there is one."""
+        """Puts a thought first unless there is one."""
         if not any(block["type"] == self.thought_type for block in self.blocks):
             self.blocks.insert(0, self.new_block(SOME_THOUGHT))
 
     def clear(self, *, message: bool) -> None:
-        """Takes all output away; with `message` a message without text stays."""
+        """Removes all output; with `message` a message without text stays."""
         self.blocks = [self.new_block(Say(""))] if message else []
 
     def fix_call_ids(self, prefix: str) -> None:
-        """Numbers the calls from 0, as upstreams do whose ids repeat within a conversation."""
+        """Numbers the calls from 0, like upstreams whose ids repeat within a conversation."""
         for number, call in enumerate(block for block in self.blocks if self.id_member in block):
             call[self.id_member] = f"{prefix}{number}"
 
     def arguments_of(self, call: Block) -> str:
-        """The JSON text."""
+        """The arguments as JSON text."""
         arguments = call[self.arguments_member]
         return arguments if isinstance(arguments, str) else dump_json(arguments)
 
@@ -177,7 +176,7 @@ class Answer(Playable):
         return self.framing.encode(events)
 
     def finished(self, actions: Iterable[Action]) -> list[Action]:
-        """The actions with the tail, if they end as a good answer does."""
+        """The actions with the tail, if they have a good answer's end."""
         actions = list(actions)
         if not (self.tail and actions and self.is_terminal(actions[-1])) or self.tail_comes == "none":
             return actions

@@ -1,7 +1,7 @@
 """The encrypted content of thoughts: opaque to a client, recognised when it comes back.
 
-It is signed rather than encrypted: a short MAC, so that content issued to another account, or moved to another item,
-is recognised without keeping anything in memory.
+It is signed rather than encrypted: a short MAC recognises content of another account or another item without keeping
+anything in memory.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from proxy.core.sse import dump_json
 from proxy.sandbox.oauth.jwt import decode_base64url, encode_base64url
 from proxy.sandbox.wires.refusal import Refused, invalid
 
-_PREFIX = "gAAAAA"  # what encrypted content of the real service begins with
+_PREFIX = "gAAAAA"  # beginning of the real service's encrypted content
 _KEY = b"sandbox, not a secret"
 _MAC_BYTES = 12
 
 
 def encrypt(account_id: str, item_id: str, nonce: str = "") -> str:
-    """Opaque content for the item, good for this account only. Another nonce gives another text of equal worth."""
+    """Opaque content for the item, valid for this account only. Another nonce gives another, equally valid text."""
     plain = dump_json({"account": account_id, "item": item_id, "nonce": nonce}).encode()
     return _PREFIX + encode_base64url(_mac(plain) + plain)
 
 
 def is_from_account(content: str, account_id: str) -> bool:
-    """Whether this account got this content, for whatever item."""
+    """Whether this account got this content, for any item."""
     issued = _decrypt(content)
     return issued is not None and issued["account"] == account_id
 
@@ -34,8 +34,7 @@ def is_from_account(content: str, account_id: str) -> bool:
 def check_encrypted(content: str, account_id: str, item_id: str | None, prefix: str = "") -> None:
     """Raises Refused (400) unless this account got exactly this content, for this item when an id is given.
 
-    `prefix` is how the id of the item must begin for which it was made, given or not.
-    """
+    `prefix`: required beginning of the id of the item that it was made for."""
     issued = _decrypt(content)
     if issued is None or issued["account"] != account_id or not issued["item"].startswith(prefix):
         raise unverifiable(content, "Encrypted content could not be decrypted or parsed.")

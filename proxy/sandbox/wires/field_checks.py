@@ -1,8 +1,8 @@
-"""Request checks as data: the rows of a table are read in order, and the first one that a body breaks refuses it.
+"""Request checks as data: the rows of a table are applied in order, and the first one that a body violates refuses it.
 
-Rows are `Field` (a member is what it must be), `Known` (there are no other members), `Inside` and `Each` (the table
-of what stands in a member, or of each of its elements) and `ByKind` (the table of an object of this type). A function
-stands among them where more than one place of the body decides: pairs of calls and results, encrypted content, lanes.
+Rows are `Field` (checks a member), `Known` (allows no other members), `Inside` and `Each` (apply a table to a member,
+or to each of its elements) and `ByKind` (selects a table by an object's type). Functions serve as rows where several
+places of the body decide: pairs of calls and results, encrypted content, lanes.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from proxy.sandbox.wires.refusal import MISSING, UNKNOWN, WRONG_TYPE, WRONG_VALU
 
 @dataclass(slots=True)
 class Checked:
-    """What is known while a body is checked: what the model demands, and the calls so far that want a result."""
+    """What is known during a check: the model's rules, and the open calls so far."""
 
     body: Mapping[str, Any]
     rules: Any = None
     open_calls: dict[Any, bool] = field(default_factory=dict)
 
 
-#: Called with an object, its place, and what is known. Raises Refused.
+#: Checks an object, given its place and what is known. Raises Refused.
 Row = Callable[[Any, str, Checked], None]
 Table = tuple[Row, ...]
 
-#: What the service expects instead of this value, in its words; None: nothing.
+#: The service's words for what it expects instead of this value; None for a good value.
 Fault = Callable[[Any, Checked], str | None]
 
 
 def check(item: Any, table: Table, rules: Any = None, where: str = "") -> None:
-    """Raises Refused for the first row that the object breaks; `where` is what to call its place."""
+    """Raises Refused for the first row that the object violates; `where` names its place."""
     read(item, table, where, Checked(item, rules))
 
 
@@ -44,7 +44,7 @@ def read(item: Any, table: Table, where: str, seen: Checked) -> None:
 
 
 def look(item: Any, path: str) -> Any:
-    """The value at the path (`a.b`, empty for the object itself); None when it is not there."""
+    """The value at the path (`a.b`, empty for the object itself); None when it is missing."""
     for name in path.split(".") if path else ():
         item = item.get(name) if isinstance(item, Mapping) else None
     return item
@@ -56,10 +56,9 @@ def place(where: str, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The value at `path` has no `fault`. Null and absence have one only where it is `needed`.
+    """Checks that the value at `path` has no `fault`. Null and absence are faults only if it is `needed`.
 
-    `when` names the demand without which the row does not count, `at` the place that is refused, if it is another.
-    """
+    `when` names a rule without which the row does not apply, `at` the refused place, if it is another."""
 
     path: str
     fault: Fault
@@ -80,7 +79,7 @@ class Field:
 def optional(
     path: str, fault: Fault | str, refusal: Refusal | str = WRONG_VALUE, *, needed: bool = False, **more: str
 ) -> Field:
-    """A row for a member that may be left out. The fault may be a word of TYPES, the refusal its words alone."""
+    """A row for an optional member. The fault may be a word of TYPES, the refusal only its message."""
     known = TYPES[fault] if isinstance(fault, str) else fault
     return Field(path, known, plain(refusal) if isinstance(refusal, str) else refusal, needed, **more)
 
@@ -90,13 +89,13 @@ def required(path: str, fault: Fault | str, refusal: Refusal | str = MISSING, **
 
 
 def members(types: str, refusal: Refusal = WRONG_TYPE) -> tuple[Field, ...]:
-    """Rows for members that may be left out, as `name: type, other: type`."""
+    """Rows for optional members, as `name: type, other: type`."""
     pairs = (pair.split(": ") for pair in types.split(", "))
     return tuple(optional(name, kind, refusal) for name, kind in pairs)
 
 
 class Known:
-    """The object has none but these members (`one other`), each with a table of its own where they are a mapping."""
+    """Allows only these members (`one other`), each with a table of its own when they are a mapping."""
 
     def __init__(self, names: str | Mapping[str, Table], refusal: Refusal = UNKNOWN) -> None:
         self.members: Mapping[str, Table] = dict.fromkeys(names.split(), ()) if isinstance(names, str) else names
@@ -111,7 +110,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """The table of what stands at `path`, if anything of this type does."""
+    """Applies a table to the value at `path`, if it has this type."""
 
     path: str
     table: Table
@@ -125,10 +124,10 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """The table of each element of the list at `path`, or of what `reads_as` makes of it; no list, no elements.
+    """Applies a table to each element of the list at `path`, or of what `reads_as` makes of it; does nothing without a
+    list.
 
-    `top`: the place of an element is told as if the list stood at the top of the body.
-    """
+    `top`: an element's place is named as if the list were at the top of the body."""
 
     path: str
     table: Table
@@ -144,7 +143,7 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class ByKind:
-    """The table for this value of the member: a word, as a row before saw to."""
+    """Selects a table by the value of the member, which an earlier row checked to be a word."""
 
     member: str
     tables: Mapping[str, Table]
@@ -155,34 +154,34 @@ class ByKind:
 
 
 def by_type(tables: Mapping[str, Table], refusal: Refusal | str = WRONG_VALUE, known: Fault | None = None) -> Table:
-    """The object has one of these types, or one that is `known`, and what its table wants."""
+    """Requires one of these types, or one that is `known`, and applies its table."""
     return (required("type", known or one_of(*tables), refusal), ByKind("type", tables))
 
 
 def fits(test: Callable[[Any], object], expected: str = "") -> Fault:
-    """Good are the values that pass the test."""
+    """Accepts values that pass the test."""
     return lambda value, _seen: None if test(value) else expected
 
 
 def matches(pattern: str, expected: str = "") -> Fault:
-    """Good are the texts that match the pattern as a whole."""
+    """Accepts texts that match the whole pattern."""
     return fits(lambda value: isinstance(value, str) and re.fullmatch(pattern, value), expected)
 
 
-def told(function: Callable[[Any], str | None]) -> Fault:
-    """What the function says of the value."""
+def judged(function: Callable[[Any], str | None]) -> Fault:
+    """Uses the fault that the function returns for the value."""
     return lambda value, _seen: function(value)
 
 
 def one_of(*words: Any, expected: str = "", last: str = " or ") -> Fault:
-    """Good are these words; `expected` is their list unless it is given: `'a', 'b' or 'c'`."""
+    """Accepts these words; `expected` defaults to their list: `'a', 'b' or 'c'`."""
     *first, end = [f"'{word}'" for word in words]
     listed = ", ".join(first) + last + end if first else end
     return fits(lambda value: value in words, expected or listed)
 
 
 def demanded(name: str, words: str = "{}", between: str = ", ") -> Fault:
-    """Good is what the demand of this name lists; None there: anything."""
+    """Accepts the values that the rule of this name lists; None there: any."""
 
     def fault(value: Any, seen: Checked) -> str | None:
         known = attrgetter(name)(seen.rules)
@@ -201,7 +200,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-#: Word for a type -> the fault of what is of another type.
+#: Word for a type -> the fault of a value of another type.
 TYPES: dict[str, Fault] = {
     "text": fits(lambda value: isinstance(value, str), "a string"),
     "filled": fits(is_filled, "a string"),

@@ -1,4 +1,4 @@
-"""A refusal of a simulated upstream, and the shapes in which such a backend words it."""
+"""A refusal of a simulated upstream, and the forms in which backends word it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proxy.core.sse import dump_json
 
 
 class Refused(Exception):
-    """The simulator answers `status` with `body` (JSON, or text when it is a string) instead of doing the work."""
+    """Makes the simulator answer `status` with `body` (JSON, or text when it is a string) instead of doing the work."""
 
     def __init__(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(f"{status} {body}")
@@ -22,7 +22,7 @@ class Refused(Exception):
 
     @property
     def message(self) -> str:
-        """What it says, in whichever of the shapes below."""
+        """The message of the body, in any of the forms below."""
         if isinstance(self.body, str):
             return self.body
         error = self.body.get("error")
@@ -33,7 +33,8 @@ class Refused(Exception):
 
 
 def plain_reply(status: int, body: Any, headers: Mapping[str, str]) -> web.Response:
-    """One HTTP answer without a stream: a text as it is (HTML unless the headers say otherwise), the rest as JSON."""
+    """An HTTP answer without a stream: a text unchanged (HTML unless the headers say otherwise), anything else as
+    JSON."""
     text = body if isinstance(body, str) else dump_json(body)
     named = any(name.lower() == "content-type" for name in headers)
     content_type = None if named else ("text/html" if isinstance(body, str) else "application/json")
@@ -58,7 +59,7 @@ def invalid(
 
 
 class _Lenient(dict[str, Any]):
-    """A member that is not there reads as None."""
+    """Reads missing members as None."""
 
     def __missing__(self, name: str) -> None:
         return None
@@ -69,8 +70,7 @@ class Refusal:
     """How a check refuses, in either form (`bare` is that of `detail`).
 
     `words` and `param` may name {where} (the place of the value), {here} (of the object around it), {value},
-    {expected}, {item[name]} (a member of the object around it), and {index} (of that object in its list).
-    """
+    {expected}, {item[name]} (a member of the object around it), and {index} (of that object in its list)."""
 
     words: str
     code: str | None = None
@@ -79,7 +79,7 @@ class Refusal:
     bare: bool = False
 
     def about(self, param: str | None) -> Refusal:
-        """The same with another `param`."""
+        """This refusal with another `param`."""
         return replace(self, param=param)
 
     def fill(self, where: str, here: str = "", value: Any = None, expected: str = "", item: Any = None) -> Refused:
@@ -98,7 +98,7 @@ def bare(words: str, status: int = 400) -> Refusal:
 
 
 def plain(words: str) -> Refusal:
-    """One that names neither a code nor a parameter."""
+    """A refusal without code and parameter."""
     return Refusal(words, param=None)
 
 

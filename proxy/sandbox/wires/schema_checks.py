@@ -1,4 +1,4 @@
-"""What backends demand of JSON schemas: legal patterns, the rules of strict mode, a type for every property."""
+"""Checks of JSON schemas: legal patterns, the rules of strict mode, a type for every property."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.sandbox.wires.field_checks import is_number
 
-#: Where a schema holds further schemas. Everything else (`default`, `enum`, `const`, `examples`) is a literal.
+#: Keywords with further schemas. Everything else (`default`, `enum`, `const`, `examples`) is a literal.
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 _SINGLES = (
@@ -47,7 +47,7 @@ def _is_type(value: Any) -> bool:
 
 _Shape = tuple[Callable[[Any], object], str]
 
-#: Keyword -> what its value must be, and the words for it.
+#: Keyword -> test of its value, and the words for it.
 _SHAPES: dict[str, _Shape] = {
     **dict.fromkeys(_MAPS, (_is_map, "an object of schemas")),
     **dict.fromkeys(_LISTS[:-1], (_is_list, "a list of schemas")),
@@ -60,10 +60,10 @@ _SHAPES: dict[str, _Shape] = {
     "type": (_is_type, "the name of a type"),
 }
 
-#: What a function's schema must not have at the top.
+#: Keywords that a function's schema must not have at the top.
 _NOT_AT_TOP = ("oneOf", "anyOf", "allOf", "enum", "not")
 
-#: Keywords that strict mode does not know.
+#: Keywords that strict mode lacks.
 _NOT_STRICT = (
     *("patternProperties", "oneOf", "allOf", "not", "if", "then", "else", "dependentSchemas", "propertyNames"),
     *("default", "examples", "prefixItems", "uniqueItems", "minProperties", "maxProperties", "contains"),
@@ -73,7 +73,7 @@ _STRICT_FORMATS = ("date-time", "time", "date", "duration", "email", "hostname",
 #: Any of these excuses a schema from having a type.
 _TYPED_BY = ("type", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref")
 
-#: Keywords whose schemas stand where a value is described and hence need a type.
+#: Keywords whose schemas describe a value and hence need a type.
 _DESCRIBES = ("properties", "items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf")
 
 
@@ -96,7 +96,7 @@ def walk(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
 
 
 def malformed(schema: Any) -> str | None:
-    """What makes it no JSON schema at all; None when nothing does."""
+    """Why this is not a JSON schema at all; None when it is."""
     for path, one in walk(schema):
         bad = [word for word in one if word in _SHAPES and not _SHAPES[word][0](one[word])]
         if bad:
@@ -106,7 +106,7 @@ def malformed(schema: Any) -> str | None:
 
 
 def bad_pattern(schema: Any) -> str | None:
-    """The first regular expression that Python's `re` refuses, as the backend compiles them all."""
+    """The first regular expression that Python's `re` refuses, since the backend compiles them all."""
     for _, one in walk(schema):
         patterns = one.get("patternProperties")
         for pattern in [one.get("pattern"), *(patterns if isinstance(patterns, dict) else ())]:
@@ -118,7 +118,7 @@ def bad_pattern(schema: Any) -> str | None:
 
 
 def function_fault(schema: dict[str, Any]) -> str | None:
-    """What makes it no schema for a function, strict or not, in the words of the service; None when nothing does."""
+    """Why this is not a schema for a function, strict or not, in the service's words; None when it is."""
     if schema.get("type") != "object":
         return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
     if any(word in schema for word in _NOT_AT_TOP):
@@ -138,7 +138,7 @@ def _kinds(schema: dict[str, Any]) -> list[Any]:
 
 
 def strict_fault(schema: Any) -> str | None:
-    """What keeps the schema from being strict, in the words of the service; None when nothing does."""
+    """Why the schema is not strict, in the service's words; None when it is."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return "schema must be a JSON Schema of 'type: \"object\"'."
     if "anyOf" in schema:
@@ -183,7 +183,7 @@ def _object_fault(schema: dict[str, Any]) -> str | None:
 
 
 def untyped(schema: Any) -> str | None:
-    """The path (`properties.mode`) of the first schema of a value that names no type; `` for the root."""
+    """The path (`properties.mode`) of the first schema of a value without a type; `` for the root."""
     for path, one in walk(schema):
         if _describes_value(path) and not any(word in one for word in _TYPED_BY):
             return ".".join(path)
@@ -191,7 +191,7 @@ def untyped(schema: Any) -> str | None:
 
 
 def _describes_value(path: tuple[str, ...]) -> bool:
-    """Whether all keywords on the way are of those that describe values."""
+    """Whether all keywords of the path describe values."""
     rest = list(path)
     while rest:
         word = rest.pop(0)

@@ -14,7 +14,7 @@ from aiohttp import HttpVersion11, web
 
 from proxy.core.identity import agents_of
 from proxy.core.invalid import cut
-from proxy.core.tokens.usage import told_count
+from proxy.core.tokens.usage import reported_count
 from proxy.errors import ProxyError
 from proxy.observe.capture.contract import NULL_CAPTURE, CapturedRequest, RequestCapture
 from proxy.observe.lifecycle import (
@@ -261,14 +261,14 @@ class Ledger:
         usage = event.get("usage") or event.get("message", {}).get("usage") or {}
         total: int | None = None
         for name in _INPUTS:
-            if name in usage and (count := told_count(usage[name])) is not None:
+            if name in usage and (count := reported_count(usage[name])) is not None:
                 total = (total or 0) + count
         if event["type"] == "message_start":
             self.tell(InputEstimated(total or 0))
             return
-        cached = told_count(usage.get(_CACHED))
+        cached = reported_count(usage.get(_CACHED))
         cached = cached if self.cache is None else self.cache.used(total, cached)
-        self.tell(UsageUpdated(total, told_count(usage.get("output_tokens")), cached))
+        self.tell(UsageUpdated(total, reported_count(usage.get("output_tokens")), cached))
 
     def replied(self, response: web.Response) -> None:
         """An answer is sent whole."""

@@ -1,7 +1,7 @@
 """Routes beside the models: the monitor and its page, limits, metrics, probes, and clients' reports, which are dropped.
 
-The files of the page lie beside the data that they draw (`observe/monitor/page`) and are sent as they are: no build,
-nothing from elsewhere.
+The files of the page lie beside the data that they draw (`observe/monitor/page`) and are sent as they are, with the
+sheet (`observe/monitor/sheet.py`) as one more of them: no build, nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from proxy.core.invalid import cut
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.metrics.counts import Moment
 from proxy.observe.metrics.registry import CONTENT_TYPE
+from proxy.observe.monitor import sheet
 from proxy.server.callers.callers import CALLER
 from proxy.server.request.families import WATCHING
 from proxy.server.request.replies import TIMING_HEADER, has_left, id_headers, json_response
@@ -86,11 +87,10 @@ async def _files() -> Mapping[str, _File]:
 @cache
 def _read() -> Mapping[str, _File]:
     folder = importlib.resources.files("proxy.observe.monitor") / "page"
-    return {
-        each.name: _File(each.read_bytes(), kind)
-        for each in folder.iterdir()
-        if (kind := _KINDS.get("." + each.name.rpartition(".")[2])) is not None
-    }
+    bodies = {each.name: each.read_bytes() for each in folder.iterdir() if each.is_file()}
+    bodies["sheet.js"] = sheet.as_module().encode()
+    kinds = {name: _KINDS.get("." + name.rpartition(".")[2]) for name in bodies}
+    return {name: _File(bodies[name], kind) for name, kind in kinds.items() if kind is not None}
 
 
 # -- the monitor

@@ -214,7 +214,7 @@ def call_for(
         timings=inquiry.timings,
         size=ledger.size,
         own_id=inquiry.own_session,
-        told=candidate.shown_name,
+        shown_name=candidate.shown_name,
     )
 
 

@@ -34,11 +34,11 @@ SNAPSHOT = Snapshot(
     ),
 )
 TABLE = """\
-session           agent     requests   input  cached  newest  expected  reason
-01234567 (repo?)  main            12  300.0k     80%     10%       95%  the tool `Bash`? changed
-01234567 (repo?)  agent-12         1    2.0k      0%      0%         -
-without-          main             2    2.0k     50%     80%       90%
-no-session        main             3     900       -       -         -
+session           agent     requests  input  cached  newest  expected  reason
+01234567 (repo?)  main            12   300k     80%     10%       95%  the tool `Bash`? changed
+01234567 (repo?)  agent-12         1   2.0k      0%      0%         -
+without-          main             2   2.0k     50%     80%       90%
+no-session        main             3    900       -       -         -
 """
 
 

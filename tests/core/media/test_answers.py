@@ -96,6 +96,45 @@ def test_a_cut_anywhere_changes_nothing(spelt: Any, note: str, cuts: list[int]) 
     assert len(found["data"][0]["b64_json"]) <= 128 * (len(ends) + 1)
 
 
+GOOD = '{"created":1,"data":[{"b64_json":"aW1n"}]}'
+
+
+@rows(
+    "body, check",
+    [
+        (GOOD, check_images),
+        (GOOD.replace("aW1n", "aW\\u002Fn"), check_images),
+        (f' \n{GOOD[:-1]},"usage":"x"}}\n', check_images),
+        ('{"created":1,"data":[{"b64_json":"aW1n","url":null},{"b64_json":"x"}]}', check_images),
+        ('{"text":"a \\"b\\"\\nc"}', transcript_of),
+        ('{"text":"\\u00e9","segments":[],"language":"fr"}', transcript_of),
+    ],
+)
+def test_what_is_an_answer(body: str, check: Any) -> None:
+    answer = held(body.encode())
+    check(answer.end())
+    assert b"".join(answer.body) == body.encode()
+
+
+@rows(
+    "body, check",
+    [
+        *(
+            (GOOD.replace(part, other), check_images)
+            for part, other in (('"created":1,', ""), ("1", "NaN"), ("b64", "x"))
+        ),
+        ('{"created":1,"data":[{"b64_json":"aW1n"},{}]}', check_images),
+        *((f'{{"created":1,"data":{data}}}', check_images) for data in ('{"b64_json":"aW1n"}', '["aW1n"]', "[]")),
+        *((body, check_images) for body in (f"{GOOD}x", f"[{GOOD}]", GOOD[:-6], "[" * 100_000, "null")),
+        *((f'{{"text":{text}}}', transcript_of) for text in ('"  "', '"\\u2003"', "null")),
+        *((body, transcript_of) for body in ("{}", '["x"]', '"x"')),
+    ],
+)
+def test_what_is_no_answer(body: str, check: Any) -> None:
+    with pytest.raises(BadAnswer):
+        check(held(body.encode()).end())
+
+
 @rows(
     "usage",
     [None, "x", {}, {"input_tokens": 1}, {"input_tokens": True, "output_tokens": 1}, {"input_tokens": -1}, [1]],

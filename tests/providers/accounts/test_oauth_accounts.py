@@ -46,8 +46,8 @@ def test_expiry_that_is_not_told(account: OAuthAccount, expiry: dict[str, None])
 
 UNUSABLE: dict[str, list[Any]] = {
     "expires_in": [0, -1, "0", "soon", True, [], float("inf")],
-    "access_token": ["", "  ", None, 5],
-    "refresh_token": ["", " ", None],
+    "access_token": ["", "  ", None, 5, "a\r\nb: c"],
+    "refresh_token": ["", " ", None, "r\x1b"],
 }
 UNUSABLE_FOR_P3 = [("expires_in", None), *(("token_type", value) for value in ("", "mac", 5))]
 

@@ -193,7 +193,7 @@ FAILURES: list[tuple[str, int, Any, str, str]] = [
     ("p1 p2", 401, {"detail": "who?"}, "sign_in", "who.*sign in again, run .*auth login {}"),
     ("p1 p2 p3", 200, "<html>", "bad_answer", INVALID),
     ("p1 p2 p3", 200, '{"a": "' + "x" * MAX_ANSWER_BYTES + '"}', "transport", "longer than"),
-    ("p1", 403, {"detail": "no"}, "permission", "Codex did not tell the usage: 403 no"),
+    ("p1", 403, {"detail": "no"}, "permission", "Codex did not report the usage: 403 no"),
     ("p1", 200, {"email": "a@b", "user_id": "u", "account_id": "x"}, "bad_answer", INVALID),
     ("p2", 401, {"message": "who?"}, "sign_in", "who.*sign in again, run .*auth login {}"),
     ("p2", 200, {"user": {"userId": "u"}}, "bad_answer", INVALID),

@@ -94,14 +94,6 @@ async def test_without_a_session_nothing_stands_for_one(live: Live) -> None:
     assert "prompt_cache_key" not in seen.body
 
 
-async def test_the_prompt_cache_of_a_session_is_told_apart_from_new_input(live: Live) -> None:
-    body = ask("x" * 8000)
-    for _ in range(2):
-        usage = (await live.post(body, headers={"x-claude-code-session-id": "s"})).json["usage"]
-    assert usage["cache_read_input_tokens"] > 1500
-    assert usage["input_tokens"] + usage["cache_read_input_tokens"] >= 2000 and usage["input_tokens"] < 400
-
-
 async def test_the_classifier_is_answered_by_the_small_model_up_to_its_stop(live: Live) -> None:
     marker = "You are a security monitor for autonomous AI coding agents."
     body = ask(system=[{"type": "text", "text": marker}], stop_sequences=["</block>"], max_tokens=64)
@@ -120,14 +112,6 @@ async def test_a_compaction_thinks_little(live: Live) -> None:
     check_message_stream(answer.events)
     assert live.sandbox.p1.requests[-1].body["reasoning"]["effort"] == "low"
     assert "<summary>" in texts(answer.events)
-
-
-async def test_stop_sequences_release_the_upstream(live: Live) -> None:
-    play(live, {"events": [{"type": "response.created"}, delta("one STOP two"), {"pause_s": 30}]})
-    answer = await live.stream(ask(stop_sequences=["STOP"]))
-    check_message_stream(answer.events)
-    assert texts(answer.events) == "one " and answer.events[-2]["delta"]["stop_sequence"] == "STOP"
-    await live.sandbox.p1.idle(1.0)
 
 
 @pytest.mark.parametrize(

@@ -5,23 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 from collections.abc import Hashable, Sequence
-from email.utils import formatdate
-from pathlib import Path
 from typing import Any
 
 from checks import check_message_stream
-from harness import Live, ask, kinds, parse_events, texts, until, watch_often, with_live
+from harness import Live, ask, kinds, texts, until, watch_often, with_live
 from outcomes import Good, Outcome, Refused, is_good, kind_of
 from p1_events import CREATED, call_events, completed, delta, done, failed
 from p1_faults import HTTP, SHARED, TOOLS, asked_for, comes_out, play
 from samples import rows, sampled
 
 from proxy.providers.upstream.transport import HttpTimers
-from proxy.sandbox import FAULTS, Place, Sandbox
+from proxy.sandbox import FAULTS, Place
 from proxy.sandbox.wires.responses.answer import CONTEXT_MESSAGE
-from proxy.server.request.state import STATE
 
 
 def created(*more: Any) -> dict[str, Any]:
@@ -99,51 +95,6 @@ async def test_a_failure_in_the_middle_of_blocks_leaves_a_legal_stream(live: Liv
 
 
 @rows(
-    "value, waits, status",
-    [
-        ("2", [2.0], 200),
-        ("0.5", [0.5], 200),
-        ("0", [0.1], 200),
-        ("30", [30.0], 200),
-        ("31", [], 429),
-        ("soon", [1.5], 200),
-        ("-5", [1.5], 200),
-        ("nan", [1.5], 200),
-    ],
-)
-async def test_retry_after_is_obeyed_up_to_half_a_minute(
-    live: Live, value: str, waits: list[float], status: int
-) -> None:
-    play(live, {"status": 429, "headers": {"retry-after": value}, "body": {"error": {"message": "slow"}}})
-    answer = await live.stream(ask())
-    assert (answer.status, live.sleeps) == (status, waits)
-    if status == 429:
-        assert answer.headers["Retry-After"] == "31" and answer.error["type"] == "rate_limit_error"
-        assert "x-should-retry" not in answer.headers and live.upstream == 1
-
-
-async def test_a_date_to_retry_after_becomes_seconds(live: Live) -> None:
-    play(live, {"status": 429, "headers": {"retry-after": formatdate(time.time() + 500, usegmt=True)}, "body": {}})
-    answer = await live.post(ask())
-    assert answer.status == 429 and 498 <= int(answer.headers["Retry-After"]) <= 500
-
-
-async def test_without_a_time_the_waits_grow_and_end(live: Live) -> None:
-    play(live, {"status": 429, "body": {"error": {"message": "slow"}}, "times": None})
-    answer = await live.post(ask())
-    assert answer.status == 429 and answer.error["message"] == "slow"
-    assert live.sleeps == [1.5, 3.0, 6.0] and live.upstream == 4
-
-
-async def test_a_spent_allowance_is_final_and_names_its_end(live: Live) -> None:
-    play(live, {"fault": "usage_limit", "seconds": 7200})
-    answer = await live.stream(ask())
-    assert answer.headers["x-should-retry"] == "false" and answer.headers["Retry-After"] == "7200"
-    told = re.sub(r"20\S+Z", "…", answer.error["message"])
-    assert told == "The usage limit has been reached (p1: 5 hours window used up until …, in 2 h 0 min)"
-
-
-@rows(
     "status, kind, body, words",
     [
         (400, "invalid_request_error", {"detail": "Unsupported parameter: user"}, "Unsupported parameter: user"),
@@ -172,22 +123,6 @@ async def test_a_renewal_that_fails_for_now_loses_nothing(live: Live) -> None:
     assert (live.root / "p1" / "auth.json").read_bytes() == stored
     live.sandbox.p1.issuer.recover()
     assert (await live.post(ask())).status == 200
-
-
-async def test_an_expired_token_is_renewed_once_for_twenty_requests(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.write_credentials(tmp_path, lifetime_s=-60)
-    sandbox.p1.issuer.delay_s = 0.05
-    async with Live(sandbox, tmp_path, signed_in=False) as live:
-        answers = await asyncio.gather(*(live.post(ask(stream=n % 2 == 0)) for n in range(20)))
-    assert {answer.status for answer in answers} == {200}
-    assert (sandbox.p1.issuer.refresh_requests, sandbox.p1.total_requests) == (1, 20)
-
-
-async def test_a_sign_in_that_is_over_is_told_with_its_cure(live: Live) -> None:
-    live.sandbox.p1.tokens.revoke_refresh()
-    live.sandbox.p1.revoke_access()
-    answer = await live.stream(ask())
-    assert answer.status == 401 and "auth login p1" in answer.error["message"]
 
 
 # -- answers without content
@@ -223,15 +158,6 @@ async def test_nothing_of_a_failed_attempt_is_seen(live: Live) -> None:
     check_message_stream(answer.events)
     assert texts(answer.events).startswith('You asked: "hello"')
     assert kinds(answer.events).count("content_block_start") == 1
-
-
-async def test_thinking_that_breaks_off_begins_again_once(live: Live) -> None:
-    play(live, {"fault": "cut_thinking"})
-    events = (await live.stream(ask(output_config={"effort": "high"}))).events
-    check_message_stream(events)
-    started = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
-    assert started == ["thinking", "thinking", "text"]
-    assert live.upstream == 2 and live.sleeps == [1.5]
 
 
 # -- overflow
@@ -290,26 +216,6 @@ async def test_a_silent_start_is_filled_with_pings_and_a_retry_stays_possible(li
     assert kinds(answer.events)[-1] == "message_stop" and live.upstream == 2
 
 
-@with_live(tuning=(watch_often(keepalive=0.03),))
-async def test_a_silence_inside_arguments_is_filled_with_empty_ones(live: Live) -> None:
-    play(live, {"fault": "silence_mid_arguments", "seconds": 0.2})
-    events = (await live.stream(ask("use Bash: ls", tools=TOOLS))).events
-    check_message_stream(events)
-    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
-    pieces = [delta["partial_json"] for delta in deltas if delta["type"] == "input_json_delta"]
-    assert pieces.count("") >= 2 and json.loads("".join(pieces)) == {"command": "ls"}
-
-
-async def test_words_are_passed_on_as_they_come(live: Live) -> None:
-    play(live, {"events": [{"type": "response.created"}, delta("first"), {"pause_s": 30}]})
-    async with live.open(ask(stream=True)) as response:
-        received = b""
-        async with asyncio.timeout(10):
-            while b"first" not in received:
-                received += await response.content.readany()
-    assert parse_events(received)[0]["type"] == "message_start"
-
-
 async def test_half_a_character_does_no_harm(live: Live) -> None:
     halves = {"raw": 'data: {"type":"response.output_text.delta","output_index":0,"delta":"\\ud83d"}\n\n'}
     play(live, *[created(halves, completed())] * 2)
@@ -318,14 +224,6 @@ async def test_half_a_character_does_no_harm(live: Live) -> None:
 
 
 # -- the connection is given back
-
-
-async def test_connections_are_used_again(live: Live) -> None:
-    for _ in range(5):
-        await live.post(ask())
-        await live.stream(ask())
-    connector = live.app[STATE].providers["p1"]._services.http.connector  # type: ignore[attr-defined]
-    assert len([kept for pairs in connector._conns.values() for kept in pairs]) <= 1
 
 
 @rows("stream", [True, False])

@@ -97,12 +97,6 @@ async def test_a_typed_answer_comes_word_by_word(live: Live) -> None:
     assert json.loads(texts(answer.events)) and len(answer.events) > 6
 
 
-async def test_a_stop_sequence_ends_the_visible_text(live: Live) -> None:
-    answer = (await live.post(ask("stream 9 words", model=GROK, stop_sequences=["word4"]))).json
-    assert answer["content"][-1]["text"] == "word1 word2 word3 "
-    assert (answer["stop_reason"], answer["stop_sequence"]) == ("stop_sequence", "word4")
-
-
 FORMS: list[tuple[dict[str, Any], list[str]]] = [
     ({}, ["text", "text"]),
     ({"p3_search_blocks": "native"}, ["server_tool_use", "web_search_tool_result", "text"]),

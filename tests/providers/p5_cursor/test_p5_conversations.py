@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 
 from core.strategies import json_values
-from cursor_talk import Talk
+from cursor_talk import Talk, fault
 from harness import Live
 from hypothesis import given
 from samples import rows
@@ -104,7 +104,7 @@ def test_what_is_no_id_is_not_recorded() -> None:
 
 async def test_the_service_names_the_conversation_that_it_uses(live: Live) -> None:
     """All runs of the session have that name from then on; those of others do not."""
-    live.sandbox.p5.script.extend([{"provider": "p5", "fault": "notes_session_id", "notes_session_id": "Z"}])
+    fault(live, "notes_session_id", notes_session_id="Z")
     for session in ("s", "s", "other"):
         await Talk(live, "hello", session=session).turn()
     first, second, other = (request.body["conversation_id"] for request in live.sandbox.p5.requests)

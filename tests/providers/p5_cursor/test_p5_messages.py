@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from samples import rows
 
-from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest, tool_input
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest, tool_input
 from proxy.providers.p5_cursor.bridge.results import result_messages
 from proxy.providers.p5_cursor.run.opening import request_context
 from proxy.providers.p5_cursor.run.replies import (
@@ -127,12 +127,6 @@ def test_our_answers_are_the_vectors_of_20_1(messages: list[str], expected: list
     assert messages == expected
 
 
-def test_a_blob_comes_back() -> None:
-    blobs = Blobs()
-    blobs.answer(asked("220a1a080a02010212027b7d")[1])
-    assert sent([blobs.answer(asked("2208080412040a020102")[1])]) == ["1a08080412040a027b7d"]
-
-
 @pytest.mark.parametrize("payload", ["120608087a026538", "120f08087a026538ea02060a042f772f61"])
 def test_an_exec_without_a_known_arm_is_thrown(payload: str) -> None:
     thrown, close = sent(denial(exec_of(payload), ("Bash",), "/w"))
@@ -140,66 +134,10 @@ def test_an_exec_without_a_known_arm_is_thrown(payload: str) -> None:
     assert close == "2a040a020808"
 
 
-def test_a_request_next_to_a_text_update_in_the_same_payload() -> None:
-    (_, (text,)), (_, request) = members("AgentServerMessage", bytes.fromhex("0a050a030a0158120652007a026530"))
-    assert text == ("text_delta", {"text": "X"})
-    assert sent(context_answer(ExecRequest.of(request), {})) == ["120a52040a020a007a026530", "2a020a00"]
-
-
-def test_an_exec_beside_a_heartbeat_is_answered() -> None:
-    (_, request), (_, update) = members("AgentServerMessage", bytes.fromhex("120b08062a030a01717a0265360a026a00"))
-    assert update == [("heartbeat", {})]
-    result, close = denial(ExecRequest.of(request), (), "/w")
-    assert result["exec_client_message"].keys() == {"id", "grep_result", "exec_id"}
-    assert sent([close]) == ["2a040a020806"]
-
-
-FILE = {"path": "/a"}
-RANGE = {"path": "/a", "offset": -1, "limit": 0}
-COMMAND = {"command": "ls", "working_directory": "/w", "timeout": -5}
-#: everything that an exec may ask
-ARGUMENTS: Said = {
-    "read_args": RANGE,
-    "redacted_read_args": RANGE,
-    "write_args": {"path": "/a", "file_bytes": b"\xff", "return_file_content_after_write": True},
-    "shell_args": COMMAND,
-    "shell_stream_args": COMMAND,
-    "delete_args": FILE,
-    "ls_args": FILE,
-    "diagnostics_args": FILE,
-    "grep_args": {"pattern": "", "glob": "*.py"},
-    "mcp_args": {"name": "T", "args": {"a": [1.5, None, True]}},
-    "background_shell_spawn_args": {"command": "ls", "working_directory": "/w"},
-    "list_mcp_resources_exec_args": {"server": "s"},
-    "read_mcp_resource_exec_args": {"server": "s", "uri": "u:1"},
-    "fetch_args": {"url": "https://a.invalid"},
-    "write_shell_stdin_args": {"shell_id": 1, "chars": "x"},
-    **dict.fromkeys(("record_screen_args", "computer_use_args", "execute_hook_args", "subagent_args"), b"\x0a\x00"),
-    **dict.fromkeys(("force_background_shell_args", "force_background_subagent_args"), b""),
-    **dict.fromkeys(("mcp_state_exec_args", "subagent_await_args", "smart_mode_classifier_args"), b""),
-}
-
-
 def round_trip(messages: list[Said]) -> None:
     """Each can be written, and says the same when it is read."""
     for message in messages:
         assert decode("AgentClientMessage", encode("AgentClientMessage", message)) == message
-
-
-@rows("kind", ARGUMENTS)
-def test_connection_works_but_only_heartbeats_arrive(kind: str) -> None:
-    """The service waits for an answer to each exec: there is one, and it can be written."""
-    for value in (ARGUMENTS[kind], b"" if isinstance(ARGUMENTS[kind], bytes) else {}):
-        for ids in ({}, {"id": 3, "exec_id": "e3"}):
-            payload = encode("AgentServerMessage", {"exec_server_message": {kind: value, **ids}})
-            request = exec_of(payload.hex())
-            assert request.kind == kind
-            for bridged in ((), ("Read", "Write", "Bash")):
-                messages = denial(request, bridged, "/w")
-                assert all(encode("AgentClientMessage", message) for message in messages)
-            for text, is_error in (("", False), ("1→a\n2→é", False), ("no", True)):
-                if kind in TOOL_OF_KIND and request.written is not None:
-                    assert returned(request, text, is_error=is_error)[-1] == ("2a040a020803" if ids else "2a020a00")
 
 
 @rows("kind", sorted(EXECS.keys() - {"context"}))
@@ -270,25 +208,6 @@ def test_a_file_that_is_read_and_written_back_is_the_same(content: str) -> None:
             asked_back = {"id": 2, "write_args": {"path": read["path"], "file_text": read["content"]}}
             request = exec_of(encode("AgentServerMessage", {"exec_server_message": asked_back}).hex())
             assert tool_input(request, "/w", {"name": "Write"}) == {"file_path": "/w/a.txt", "content": content}
-
-
-@rows(
-    "query",
-    [
-        *("web_search_request_query", "web_fetch_request_query", "exa_search_request_query"),
-        *("exa_fetch_request_query", "generate_image_request_query", "ask_question_interaction_query"),
-        *("switch_mode_request_query", "create_plan_request_query", "setup_vm_environment_args"),
-        *("pr_management_request_query", "mcp_auth_request_query", "replace_env_args"),
-    ],
-)
-def test_every_query_can_be_answered(query: str) -> None:
-    """Under the number that it came with: only the names of query and response differ."""
-    value: Any = b"" if query.startswith(("exa", "setup", "pr_", "replace")) else {}
-    payload = encode("AgentServerMessage", {"interaction_query": {"id": 2, query: value}})
-    answer = query_answer(asked(payload.hex())[1])
-    round_trip([answer])
-    # behind the key and length of the message, and its id
-    assert encode("AgentClientMessage", answer)[4:5] in (payload[4:5], b"")
 
 
 def test_the_whole_context_can_be_written() -> None:

@@ -10,13 +10,12 @@ from typing import Any
 
 import aiohttp
 import pytest
-from harness import Fake, Live, ask, played, use, with_live
+from harness import Fake, Live, ask, played, store_account, use, with_live
 from stations import Told
 
 from proxy.core.invalid import InvalidRequest
 from proxy.errors import ProxyError, UpstreamError
 from proxy.fallbacks import fallbacks
-from proxy.providers.accounts.named import root_of
 from proxy.providers.contract import NativeAnswer, NativeEnd
 from proxy.sandbox import Sandbox
 from proxy.server.request import candidates
@@ -100,9 +99,7 @@ def declared(*models: str) -> Candidates:
 
 def account(live: Live, label: str, provider: Fake) -> Fake:
     """An account `work` of a provider, beside the one without a name."""
-    folder = root_of(live.root, label, "work") / label
-    folder.mkdir(parents=True)
-    (folder / "auth.json").write_text("{}")
+    store_account(live.root, label)
     live.app[STATE].accounts.named[f"{label}/work"] = provider
     return provider
 
@@ -150,11 +147,8 @@ async def test_a_spent_window_is_told_from_a_rate_that_is_too_high_on_the_native
 
 async def test_two_accounts_and_another_model_after_a_native_refusal(tmp_path: Path) -> None:
     async with Sandbox() as sandbox, Live(sandbox, tmp_path, on_spent="next", **TO_KIMI) as live:
-        folder = root_of(tmp_path, "p1", "work") / "p1"
-        folder.mkdir(parents=True)
         work = sandbox.p1.second()
-        for file, text in work.credentials(None, None).items():
-            (folder / file).write_text(text)
+        store_account(tmp_path, "p1", work.credentials(None, None))
         spent = {"fault": "usage_limit", "seconds": 1800, "times": None}
         sandbox.p1.script.extend([spent])
         work.script.extend([spent])

@@ -1,1 +1,1 @@
-"""The conversation part of a request, a module for each upstream API that has too much of it for its direction."""
+"""Converts the conversation of a request, in a module for each upstream API that needs much code for it."""

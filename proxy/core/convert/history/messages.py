@@ -1,8 +1,8 @@
-"""The conversation of a Messages request as a third-party server of this API takes it.
+"""The conversation of a Messages request as a third-party server of this API accepts it.
 
-Such servers know the form and what is generally available. So system messages stand inside user messages, results
-directly behind their calls, and blocks that only the official service knows become text or are left out. What is fit
-passes as it came, cache breakpoints included; that of a block that is left out moves to the last block that remains.
+Such servers know the format and what is generally available. So system messages move into user messages, results come
+directly after their calls, and blocks that only the official service knows become text or are left out. All else passes
+unchanged, cache breakpoints included; that of a block that is left out moves to the last block that remains.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from proxy.core.tools.calls import NO_RESULT, OpenCalls
 
 Block = dict[str, Any]
 
-#: Members of a breakpoint that need no beta header.
+#: Members of a breakpoint (`cache_control`) that need no beta header.
 _BREAKPOINT = frozenset({"type", "ttl"})
-#: The API takes no more of them.
+#: Most breakpoints that the API accepts.
 MAX_BREAKPOINTS = 4
-#: Blocks that no breakpoint may stand on.
+#: Blocks that cannot have a breakpoint.
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
-#: What of a call is sent; the official service may add who made it.
+#: Members of a call that are sent; the official service may add its `caller`.
 _CALL = ("type", "id", "name", "input", "cache_control")
-#: What else may stand inside a tool result.
+#: Further blocks that a tool result may hold.
 _IN_RESULTS = frozenset({"document", "search_result"})
-#: What only the assistant says.
+#: Blocks that only an assistant message may hold.
 _SPOKEN = frozenset({"thinking", "redacted_thinking", "tool_use"})
 
 
 class MessagesHistory:
     """Builds the messages, in order.
 
-    What stands between two assistant messages, a turn, becomes one message: results first. Neighbours of one role are
-    one message. A turn of system text alone waits for what the user says next.
+    All messages between two of the assistant, a turn, become one: results first. Neighbours of one role become one
+    message. A turn of system text alone waits for the next words of the user.
     """
 
     def __init__(self, *, images: bool) -> None:
         self._images = images
         self._out: list[dict[str, Any]] = []
-        self._spoken: list[Block] = []  # of the assistant message that is being built
-        self._calls = OpenCalls()  # of that message
-        self._results: list[Block] = []  # of the turn behind it
-        self._said: list[Block] = []  # what else is in that turn
+        self._spoken: list[Block] = []  # blocks of the assistant message that is being built
+        self._calls = OpenCalls()  # calls of that message
+        self._results: list[Block] = []  # results of the turn after it
+        self._said: list[Block] = []  # other blocks of that turn
         self._plain: list[Block] = []  # texts that were bare strings
-        self._moved = 0  # breakpoints
-        self._from_user = False  # whether anything of that was said by the user
+        self._moved = 0  # breakpoints that were moved
+        self._from_user = False  # whether any of `_said` is the user's
 
     def build(self, messages: Any) -> tuple[list[dict[str, Any]], list[Block]]:
-        """The messages, and system text that found no place among them. Raises InvalidRequest."""
+        """The messages, and the system text that found no place among them. Raises InvalidRequest."""
         for message in messages:
             handler = self._ROLES.get(message["role"])
             if handler is None:
@@ -63,9 +63,9 @@ class MessagesHistory:
     # turns
 
     def _end_turn(self, *, last: bool = False) -> None:
-        """Lets out the assistant message and what answers it, if anything does; behind the last one something must."""
+        """Writes the assistant message and the turn after it, if there is one; calls of the `last` one are answered."""
         if not (self._from_user or self._results or (last and self._calls.unanswered)):
-            return  # nothing is looked through here: there may be thousands of such turns in a row
+            return  # stays cheap: there may be thousands of such turns in a row
         content = [*self._results, *map(_no_result, self._calls.unanswered), *self._said]
         self._flush(self._spoken, "assistant")
         self._flush(content, "user")
@@ -73,7 +73,7 @@ class MessagesHistory:
         self._calls, self._plain = OpenCalls(), []
 
     def _flush(self, blocks: list[Block], role: str) -> None:
-        if blocks and self._out and self._out[-1]["role"] == role:  # nothing remained of what was between them
+        if blocks and self._out and self._out[-1]["role"] == role:  # all between them was left out
             before = self._out[-1]
             before["content"] = blocks_of(before["content"])
             before["content"] += blocks
@@ -82,7 +82,7 @@ class MessagesHistory:
             self._out.append({"role": role, "content": blocks[0]["text"] if plain else blocks})
 
     def _mark(self, breakpoint_: Any) -> None:
-        """Puts the breakpoint of a block that is left out on the last one that remains."""
+        """Moves the breakpoint of a block that is left out to the last one that remains."""
         self._moved += isinstance(breakpoint_, Mapping)
         if not isinstance(breakpoint_, Mapping) or self._moved > MAX_BREAKPOINTS:
             return
@@ -96,13 +96,13 @@ class MessagesHistory:
                 return
 
     def _add(self, to: list[Block], found: list[Block], block: Mapping[str, Any]) -> None:
-        """Adds what became of a block."""
+        """Adds what a block became, and keeps its breakpoint."""
         to += found
         if "cache_control" in block and not (found and found[-1].get("cache_control")):
             self._mark(block["cache_control"])
 
     def _known(self, content: Any) -> Iterator[Block]:
-        """The blocks, with nothing in their breakpoints that needs a beta header."""
+        """Yields the blocks, with nothing in their breakpoints that needs a beta header."""
         for block in blocks_of(content):
             if isinstance(block, dict):
                 known = plainly_marked(block)
@@ -128,7 +128,7 @@ class MessagesHistory:
             self._from_user = self._from_user or bool(self._said)
 
     def _part(self, block: Block) -> list[Block]:
-        """What becomes of a block of a user."""
+        """What a user's block becomes."""
         kind = block.get("type")
         if kind == "text":
             return [block] if isinstance(block.get("text"), str) and block["text"] else []
@@ -159,7 +159,7 @@ class MessagesHistory:
         return {**block, "source": {"type": "base64", "media_type": media_type, "data": source["data"]}}
 
     def _result(self, block: Block) -> None:
-        """A result of an open call; without its call, or as a second one, it is said."""
+        """Adds the result of an open call; a result without one, or a second one, becomes text of the turn."""
         call_id = block.get("tool_use_id")
         content = self._result_content(block.get("content"))
         sent_as = self._calls.answer(call_id)
@@ -171,7 +171,7 @@ class MessagesHistory:
         self._results.append({**known, "tool_use_id": sent_as, "content": content})
 
     def _result_content(self, content: Any) -> Any:
-        """The content of a result: a text, or blocks that are known there."""
+        """The content of a result: a text, or the blocks that are allowed there."""
         if not isinstance(content, list):
             return content if isinstance(content, str) else "" if content is None else dump_json(content)
         parts: list[Block] = []
@@ -189,7 +189,7 @@ class MessagesHistory:
             self._add(self._spoken, self._spoken_part(block), block)
 
     def _spoken_part(self, block: Block) -> list[Block]:
-        """What becomes of a block of the assistant. Raises InvalidRequest."""
+        """What a block of the assistant becomes. Raises InvalidRequest."""
         kind = block.get("type")
         if kind == "tool_use":
             return [self._call(block)]
@@ -231,12 +231,12 @@ def plainly_marked(block: Block) -> Block:
 
 
 def _is_uploaded(source: Any) -> bool:
-    """Whether a block speaks of a file that only the official service has."""
+    """Whether a source refers to a file that only the official service has."""
     return isinstance(source, Mapping) and source.get("type") == "file"
 
 
 def mark_last(blocks: list[Block], left_out: Mapping[str, Any]) -> None:
-    """Gives the last of the blocks (or tools) so far the breakpoint of one that is left out behind it."""
+    """Moves the breakpoint of a block (or tool) that is left out to the last of those before it."""
     mark = left_out.get("cache_control")
     if blocks and isinstance(mark, Mapping):
         blocks[-1] = {**blocks[-1], "cache_control": _breakpoint(mark)}

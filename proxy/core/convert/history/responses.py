@@ -1,7 +1,7 @@
-"""A Messages conversation as the `input` of a Responses body.
+"""Converts a Messages conversation to the `input` of a Responses body.
 
-Upstreams agree on the items and disagree on details, and refuse what they do not like: who speaks for the system, what
-becomes of pictures, in which order calls and results may stand. Those details are data: see `responses_dialect.py`.
+Upstreams agree on the items but not on details, such as the role of system messages, pictures, and the order of calls
+and results. They refuse what they do not like. Those details are data: see `responses_dialect.py`.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from proxy.core.tools.calls import NO_RESULT, WaitingCalls, arguments_text, shor
 from proxy.core.tools.read_tool import NAME as READ
 from proxy.core.tools.read_tool import result_notes
 
-#: Blocks of a user that stand for something to look at or to hear.
+#: Blocks of a user with something to see, hear or read.
 _MEDIA = frozenset({"video", "audio", "file", "container_upload"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _DOCUMENTS = frozenset({"document", "search_result"})
 _SEARCH_RESULTS = frozenset({"web_search_tool_result", "x_search_tool_result"})
-#: Blocks that a client sends back as it got them, and that say nothing to this upstream.
+#: Blocks that a client sends back unchanged, and that mean nothing to this upstream.
 _SILENT = _THOUGHTS | _SEARCH_RESULTS | {"server_tool_use"}
 
 
 def _kind_of(block: Any) -> str:
-    """The type of a block, "" for what is none."""
+    """The type of a block, "" if it has none."""
     kind = block.get("type") if isinstance(block, dict) else None
     return kind if isinstance(kind, str) else ""
 
 
 class ResponsesHistory:
-    """Builds `input` out of the messages, in order.
+    """Builds `input` from the messages, in order.
 
-    left_out  types of the blocks that stand nowhere in it, known once it is built
+    left_out  types of the blocks that were left out, known once it is built
     """
 
     def __init__(self, dialect: ResponsesDialect, images: Images) -> None:
@@ -55,18 +55,18 @@ class ResponsesHistory:
         self._dialect = dialect
         self._images = images
         self._items: list[Item] = []
-        #: messages of the turn that come behind its results
-        self._behind: list[Item] = [] if dialect.ordered else self._items
+        #: messages of the turn that come after its results
+        self._after: list[Item] = [] if dialect.ordered else self._items
         self._pending: list[Item] = []  # content parts of the message item under way
         self._role = "user"
         self._calls: dict[str, Mapping[str, Any]] = {}  # tool_use blocks so far, by the client's id
         self._waiting = WaitingCalls()
-        self._turn = 0  # where the newest assistant turn begins, as far as that matters
+        self._turn = 0  # where the newest assistant turn begins, if the dialect is `ordered`
         self._sent: set[str] = set()  # ids that calls were sent with
-        self._counts: dict[str, int] = {}  # how often
+        self._counts: dict[str, int] = {}  # id -> how often it was used
 
     def build(self, messages: list[Any]) -> list[Item]:
-        """Raises InvalidRequest."""
+        """The items of all messages. Raises InvalidRequest."""
         for index, message in enumerate(messages):
             role, content = self._checked(message, index)
             if role == "assistant":
@@ -86,7 +86,7 @@ class ResponsesHistory:
         return self._with_missing_results()
 
     def _checked(self, message: Mapping[str, Any], index: int) -> tuple[str, Any]:
-        """Who speaks, and the content."""
+        """The role and the content. Raises InvalidRequest."""
         role, content = message["role"], message["content"]
         if self._dialect.odd == "noted":
             return role if role in ("system", "user") else "assistant", content
@@ -101,20 +101,20 @@ class ResponsesHistory:
 
     def _flush(self) -> None:
         if self._pending:
-            place = self._items if self._role == "assistant" else self._behind
+            place = self._items if self._role == "assistant" else self._after
             place.append(message_item(self._role, self._pending))
             self._pending = []
 
     def _end_turn(self) -> None:
-        """What stands between two assistant messages is a turn."""
+        """Ends the turn, which is everything between two assistant messages."""
         if self._dialect.ordered:
-            self._items += self._behind
-            self._behind = []
+            self._items += self._after
+            self._after = []
             if self._items and _is_answer(self._items[-1]):
                 self._turn = len(self._items)
 
     def _with_missing_results(self) -> list[Item]:
-        """The upstream refuses a call without a result; an interrupted client leaves some."""
+        """The items with results for calls of an interrupted client: the upstream refuses a call without one."""
         missing = self._waiting.unanswered()
         if not missing:
             return self._items
@@ -179,20 +179,20 @@ class ResponsesHistory:
     def _result(self, block: dict[str, Any]) -> None:
         call_id = block.get("tool_use_id")
         call_id = call_id if isinstance(call_id, str) else ""
-        parts, behind = self._result_parts(block)
+        parts, after = self._result_parts(block)
         if block.get("is_error") is True and self._dialect.error_mark:
             parts.insert(0, input_text(self._dialect.error_mark))
         if self._dialect.offsets is not None:
             parts += self._notes(call_id, parts, is_error=block.get("is_error") is True)
         sent_as = self._waiting.answer(call_id)
-        if sent_as is None:  # not called in this history, or answered already: as a result the upstream would refuse it
-            self._orphan(call_id, parts + behind)
+        if sent_as is None:  # no such call, or already answered: the upstream would refuse the result
+            self._orphan(call_id, parts + after)
             return
         if not self._dialect.ordered:
             self._flush()
         self._items.append(_result_item(sent_as, self._output(parts)))
-        if behind:
-            self._items.append(message_item("user", behind))
+        if after:
+            self._items.append(message_item("user", after))
 
     def _output(self, parts: list[Item]) -> str | list[Item]:
         if any(part["type"] == "input_image" for part in parts):
@@ -217,29 +217,29 @@ class ResponsesHistory:
         return [input_text(note) for note in notes]
 
     def _result_parts(self, block: Mapping[str, Any]) -> tuple[list[Item], list[Item]]:
-        """The parts of the output, and those of a message behind it."""
+        """The parts of the output, and those of a message after it."""
         content = block.get("content")
         if content is None or isinstance(content, str):
             return [input_text(content or "")], []
         if not isinstance(content, list):
             return ([] if self._dialect.odd == "noted" else [input_text(dump_sorted_json(content))]), []
-        behind: list[Item] = []
-        return [part for member in content for part in self._member_parts(member, behind)], behind
+        after: list[Item] = []
+        return [part for member in content for part in self._member_parts(member, after)], after
 
-    def _member_parts(self, member: Any, behind: list[Item]) -> list[Item]:
-        """What stands for a member of a tool result."""
+    def _member_parts(self, member: Any, after: list[Item]) -> list[Item]:
+        """What a member of a tool result becomes."""
         kind = _kind_of(member)
         if kind in _DOCUMENTS and (parts := document_blocks(member)):
-            return [self._member_part(part, behind) for part in parts]
-        return [self._member_part(member, behind)]
+            return [self._member_part(part, after) for part in parts]
+        return [self._member_part(member, after)]
 
-    def _member_part(self, block: Any, behind: list[Item]) -> Item:
+    def _member_part(self, block: Any, after: list[Item]) -> Item:
         kind = _kind_of(block)
         if kind == "text" and isinstance(block.get("text"), str):
             return input_text(block["text"])
         if kind == "image":
             part, picture = self._images.in_result(block)
-            behind += [picture] if picture else []
+            after += [picture] if picture else []
             return part
         if kind == "tool_reference":
             return input_text(reference_text(block))
@@ -256,7 +256,7 @@ class ResponsesHistory:
             self._pending = [input_text(text) for block in blocks_of(content) for text in self._in_words(block)]
 
     def _in_words(self, block: Any) -> list[str]:
-        """The texts that stand for a block where nothing else may stand."""
+        """The texts that replace a block where only text is allowed."""
         kind = _kind_of(block)
         if kind == "text" and isinstance(block.get("text"), str):
             return [block["text"]] if block["text"] else []
@@ -333,7 +333,7 @@ def _is_answer(item: Item) -> bool:
 
 
 def _last_answer(items: list[Item]) -> int:
-    """The position of the last item that is not the assistant's, -1 when there is none."""
+    """The position of the last item that is not the assistant's, -1 if there is none."""
     return next((at for at in range(len(items) - 1, -1, -1) if _is_answer(items[at])), -1)
 
 
@@ -342,7 +342,7 @@ def _result_item(call_id: str, output: str | list[Item]) -> Item:
 
 
 def _search_text(block: Mapping[str, Any]) -> str:
-    """An earlier hosted search, as text: the upstream has no way to take it back."""
+    """An earlier hosted search as text, since the upstream cannot take it back."""
     if block.get("type") == "server_tool_use":
         where = "X" if block.get("name") == "x_search" else "web"
         query = block.get("input")

@@ -1,4 +1,4 @@
-"""How upstreams of the Responses API want a conversation, and what becomes of its pictures, as data."""
+"""The details in which upstreams of the Responses API want a conversation and its pictures, as data."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ TOOL_ERROR = "[tool execution error]"
 class ResponsesDialect:
     """How an upstream wants a conversation.
 
-    system      the role of messages that speak for the system
-    label       whose encrypted reasoning the upstream can read
+    system      the role of system messages
+    label       the provider whose encrypted reasoning the upstream can read
     reasoning   how it is sent back: `bare`, or with the text that the client was shown as its `summary`; None drops it
-    searches    earlier hosted searches are told as text; otherwise they are left out
-    error_mark  what stands before the result of a call that failed, "" for nothing
-    ordered     results stand directly behind their calls, no id is used twice, and a call that nothing follows may
+    searches    earlier hosted searches are sent as text; otherwise they are left out
+    error_mark  text before the result of a call that failed, "" for none
+    ordered     results come directly after their calls, no id is used twice, and a call that nothing follows may
                 stay open
-    odd         what no known client sends: `noted` as something that is missing; or `read` as what it can only mean,
-                left out where it means nothing, and the caller's error where nothing can be made of it
+    odd         what no known client sends: `noted` replaces it by a note that it is missing; `read` sends its only
+                possible meaning, leaves out what means nothing, and refuses the rest as the caller's error
     lines       a result of texts begins with an empty line for each empty text in front
     pdf         PDF documents are sent as files instead of a note
     offsets     remembered Read offsets; None turns all handling of the Read tool off
@@ -45,23 +45,23 @@ class ResponsesDialect:
 
 
 class Images(Protocol):
-    """What becomes of pictures."""
+    """Converts pictures."""
 
     def in_message(self, block: Mapping[str, Any]) -> Item:
-        """The part for an `image` block that the user shows."""
+        """The part for an `image` block of a user message."""
         ...
 
     def in_result(self, block: Mapping[str, Any]) -> tuple[Item, Item | None]:
-        """The part for an `image` block of a tool result, and the one for a message behind the result."""
+        """The part for an `image` block of a tool result, and the one for a message after the result."""
         ...
 
     def in_words(self, block: Mapping[str, Any]) -> str:
-        """What stands for an `image` block where only text may stand."""
+        """The text for an `image` block where only text is allowed."""
         ...
 
 
 class SentImages:
-    """Pictures are sent where they are; a broken one would be refused, and with it every later turn."""
+    """Sends pictures in their place, and a note for a broken one: it would be refused, and every later turn with it."""
 
     def in_message(self, block: Mapping[str, Any]) -> Item:
         url = image_url(block.get("source"), default_type="image/png")

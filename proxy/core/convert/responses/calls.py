@@ -1,4 +1,4 @@
-"""Function calls in a Responses stream: from the item that begins one to the arguments that are whole.
+"""Function calls in a Responses stream, from the item that begins one to its complete arguments.
 
 A call is closed only when its arguments are complete JSON, since the client runs it at that moment.
 """
@@ -18,16 +18,15 @@ from proxy.core.tools.calls import ArgumentStream, are_readable, parse_arguments
 from proxy.core.tools.read_tool import MAX_ARGUMENTS, STALL_BLANKS, repair_arguments, stalled_arguments
 from proxy.core.tools.read_tool import NAME as READ
 
-#: More calls that are open at once are nonsense.
+#: Maximum number of calls that are open at once.
 MAX_OPEN = 128
-#: Arguments of a call may have so many characters, and so many where the upstream is held to the letter.
+#: Longest arguments, in characters, of a call under `AnswerRules.exact`, and of all calls without a name.
 MAX_EXACT = 1024 * 1024
 
 
 @dataclass(slots=True)
 class FunctionCall:
-    """A function call under way. `text` is what the upstream sent, `sent` whether the client has seen any of it. One
-    without a name waits for it, and has no block."""
+    """An unfinished function call. `text` is what the upstream sent, `sent` whether the client has seen any of it."""
 
     key: object
     sent_as: str  # the upstream's own call id
@@ -41,11 +40,11 @@ class FunctionCall:
     sent: bool = False
     blanks: int = 0  # length of the run of blanks at the end
     next_look: int = STALL_BLANKS
-    cut: bool = False  # the upstream ended it before its arguments were whole
-    shown: bool | None = True  # whether what comes is shown: not before, and not without, the beginning of an object
+    cut: bool = False  # the upstream ended it before its arguments were complete
+    shown: bool | None = True  # whether arguments are shown; None until it is known whether they begin an object
 
     def append(self, text: str) -> None:
-        """Raises BadAnswer when the arguments are too long."""
+        """Adds a piece of the arguments. Raises BadAnswer if they are too long."""
         self.text.append(text)
         self.size += len(text)
         if self.size > self.limit:
@@ -59,8 +58,8 @@ class FunctionCall:
 class FunctionCalls:
     """The calls of one answer.
 
-    begun     how many there were
-    doubtful  whether a call may not be complete, or not be the last one
+    begun     number of calls
+    doubtful  whether a call may be incomplete, or more calls may follow
     """
 
     def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
@@ -70,7 +69,7 @@ class FunctionCalls:
         self._open: dict[int, FunctionCall] = {}  # by place
         self._done: set[tuple[int, str]] = set()  # (place, the upstream's call id)
         self._unnamed: dict[int, list[str]] = {}  # arguments of calls that wait for their name, by place
-        self._waiting = 0  # characters of them
+        self._waiting = 0  # characters of all these
         self._exact = policy.rules.exact
         self.begun = 0
         self.doubtful = False
@@ -91,13 +90,13 @@ class FunctionCalls:
     # -- the beginning
 
     def begins(self, index: int, item: Mapping[str, Any]) -> bool:
-        """Whether an item is a call that was not added."""
+        """Whether an item is a call that was not added yet."""
         return index not in self._open or self._open[index].is_other_than(item)
 
     def add(self, index: int, item: Mapping[str, Any]) -> None:
-        """Opens a call, unless it is known. One that never ended in this place must be complete by now."""
+        """Opens a call, unless it is known. An earlier unfinished one in this place must be complete by now."""
         known = (index, _call_id(item))
-        if self._exact:  # another call, however alike
+        if self._exact:  # it is another call, even if it looks alike
             self._done.discard(known)
         elif known[1] and known in self._done:
             return
@@ -117,12 +116,12 @@ class FunctionCalls:
             self._unnamed.setdefault(index, [])
 
     def _is_named(self, item: Mapping[str, Any]) -> bool:
-        """Whether a block can begin: with a name, and with an id where the upstream is held to the letter."""
+        """Whether a block can begin: there is a name and, if calls are checked strictly, an id."""
         call_id = item.get("call_id")
         return bool(_name(item)) and (not self._exact or (isinstance(call_id, str) and bool(call_id)))
 
     def begin_late(self, index: int, item: Mapping[str, Any]) -> None:
-        """Opens a call of which only the end is told, or only the end has the name. Raises BadAnswer."""
+        """Opens a call whose end is its first event, or the first with its name. Raises BadAnswer."""
         waited = self._unnamed.pop(index, [])
         if not _name(item):
             raise BadAnswer("the upstream sent a tool call without a name")
@@ -157,7 +156,8 @@ class FunctionCalls:
         return self._open.get(index) if index is not None else None
 
     def add_stray(self, index: int | None, delta: str) -> None:
-        """Arguments where no call is open: those of a call that waits for its name, or a mistake. Raises BadAnswer."""
+        """Keeps arguments where no call is open: of a call that waits for its name, else a mistake. Raises
+        BadAnswer."""
         if index is not None and index in self._unnamed:
             self._unnamed[index].append(delta)
             self._waiting += len(delta)
@@ -169,7 +169,7 @@ class FunctionCalls:
         self.doubtful = True
 
     def add_arguments(self, index: int, call: FunctionCall, delta: str) -> bool:
-        """More arguments; True when the model will not end the call by itself, which is complete and closed then."""
+        """Adds arguments. Returns True if the model will not end the call by itself; it is then complete and closed."""
         call.append(delta)
         if call.buffered:
             return self._close_if_stalled(index, call, delta)
@@ -180,7 +180,7 @@ class FunctionCalls:
         return False
 
     def whole_arguments(self, index: int | None, event: Mapping[str, Any]) -> None:
-        """The arguments in one piece, taken when no delta brought any."""
+        """Takes the arguments in one piece if no delta brought any. Raises BadAnswer."""
         call = self._open.get(index) if index is not None else None
         text = _final_arguments(event)
         if call is None or not text:
@@ -196,11 +196,11 @@ class FunctionCalls:
             self._stream.delta(call.key, INPUT_DELTA.of(text))
 
     def _close_if_stalled(self, index: int, call: FunctionCall, delta: str) -> bool:
-        """A model that emits blanks without end will not close its call: what is complete is taken."""
+        """Closes a complete call whose model emits endless blanks, since that would never end it."""
         call.blanks = call.blanks + len(delta) if delta.isspace() else len(delta) - len(delta.rstrip())
         if call.blanks < call.next_look:
             return False
-        call.next_look *= 2  # a text that is not complete is not looked at again for every blank
+        call.next_look *= 2  # an incomplete text is not parsed again for every blank
         arguments = stalled_arguments("".join(call.text))
         if arguments is None:
             return False
@@ -210,12 +210,12 @@ class FunctionCalls:
     # -- the end
 
     def is_repeated(self, index: int, item: Mapping[str, Any]) -> bool:
-        """Whether a call that is done is told once more."""
+        """Whether an item repeats a call that is done."""
         call_id = _call_id(item)
         return (index, call_id) in self._done and bool(call_id or index not in self._open)
 
     def done(self, index: int, item: Mapping[str, Any]) -> None:
-        """The upstream ended a call."""
+        """Handles the upstream's end of a call."""
         call = self._open[index]
         self._done.add((index, _call_id(item) or call.sent_as))
         self.doubtful = self.doubtful or item.get("status") not in (None, "completed")
@@ -223,12 +223,12 @@ class FunctionCalls:
             call.append(_final_arguments(item))
         text = "".join(call.text)
         if item.get("status") == "incomplete" and (not text.strip() or parse_arguments(text) is None):
-            call.cut = True  # the last event tells why
+            call.cut = True  # the last event has the reason
             return
         self._complete(index, call, text)
 
     def complete(self) -> None:
-        """Closes all calls: nothing follows. Raises BadAnswer when one is not whole."""
+        """Closes all calls, since nothing follows. Raises BadAnswer if one is incomplete."""
         if self._unnamed:
             raise BadAnswer("the upstream sent a tool call without a name")
         if self._exact and self.under_way is not None:
@@ -237,8 +237,8 @@ class FunctionCalls:
             self._complete(index, call, "".join(call.text))
 
     def end_cut(self) -> None:
-        """The token limit ended the answer: calls that are whole are closed, the others stay open, with all that is
-        known of their arguments. That is never nothing, which would be taken for a call without arguments."""
+        """Ends the calls of an answer that the token limit cut: complete ones are closed, others stay open with the
+        arguments so far. At least `{` is sent, since nothing would look like a call without arguments."""
         for index, call in list(self._open.items()):
             text = "".join(call.text)
             if parse_arguments(text) is not None and text.strip():
@@ -249,7 +249,7 @@ class FunctionCalls:
                 self._send(call, text if fits and text.strip() else "{")
 
     def _complete(self, index: int, call: FunctionCall, text: str) -> None:
-        """Closes a call whose arguments have all arrived. What is not JSON must not reach the client's tool."""
+        """Closes a call whose arguments have all arrived. Raises BadAnswer if the client's tool cannot read them."""
         if call.cut:
             raise BadAnswer(f"the answer ended before the arguments of tool {call.name}")
         if not are_readable(text):
@@ -277,7 +277,7 @@ def _call_id(item: Mapping[str, Any]) -> str:
 
 
 def _final_arguments(holder: Mapping[str, Any]) -> str:
-    """The whole arguments of a call, as text: some upstreams send the object itself."""
+    """The whole arguments of a call as text. Some upstreams send the object itself."""
     arguments = holder.get("arguments")
     if isinstance(arguments, str):
         return arguments
@@ -285,7 +285,7 @@ def _final_arguments(holder: Mapping[str, Any]) -> str:
 
 
 def _are_equal(pieces: str, whole: str) -> bool:
-    """Whether two texts are the same arguments, blanks apart."""
+    """Whether two texts are the same arguments, apart from blanks."""
     if pieces == whole:
         return True
     first, second = parse_arguments(pieces), parse_arguments(whole)
@@ -295,7 +295,7 @@ def _are_equal(pieces: str, whole: str) -> bool:
 
 
 def _object_text(text: str, name: str) -> str:
-    """Arguments that are an object; nothing for null. Raises BadAnswer for every other value."""
+    """The text of arguments that are an object, "" for null. Raises BadAnswer for every other value."""
     arguments = parse_arguments(text)
     if arguments is None:
         raise BadAnswer(f"the upstream sent arguments of tool {name} that are no JSON object")

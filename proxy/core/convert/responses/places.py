@@ -1,4 +1,4 @@
-"""Which output item an event of a Responses stream is about, and what was said there already."""
+"""Finds the output item that an event of a Responses stream belongs to, and what was already said there."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from itertools import count, islice
 from typing import Any
 from zlib import crc32
 
-#: Places from here on are ours: their events did not say which item they belong to.
+#: Places from here on are our own: their events did not name an item.
 FIRST_LOOSE = 1 << 32
 
-#: So many texts with the same words are told apart, and so many texts under way are compared with a copy.
+#: Maximum number of texts with the same words that are distinguished, and of unfinished texts compared with a copy.
 MAX_ALIKE = 64
-#: So many pieces of a text are held before only their checksum is kept.
+#: Pieces of a text that are held before only their checksum is kept.
 MAX_PIECES = 64
 
 _IDS = ("id", "call_id")
 
-#: A place, and the part of its message; None when the upstream does not tell parts apart.
+#: A place, and the part of its message, None if parts are not distinguished.
 At = tuple[int, int | None]
 
 
 class Places:
-    """The items of one answer. A place is the `output_index` of an item, or a number of ours where there is none."""
+    """The items of one answer. A place is the `output_index` of an item, or a number of our own if it has none."""
 
     def __init__(self) -> None:
         self._of_id: dict[str, int] = {}
         self._fresh = count(FIRST_LOOSE)
-        self._current: dict[str, int] = {}  # type of an item -> where the newest one is that has not ended
-        self._bare: dict[int, str] = {}  # place whose item did not show up -> the id that its events tell
+        self._current: dict[str, int] = {}  # type of an item -> place of the newest one that has not ended
+        self._bare: dict[int, str] = {}  # place whose item did not come -> the id that its events name
         self._kinds: dict[int, str] = {}  # place -> type of the item there
         self._ended: set[int] = set()
 
     def of(self, event: Mapping[str, Any]) -> int | None:
-        """Where an event about a part of an item belongs, None when it does not say so."""
+        """The place of an event about a part of an item, None if it names none."""
         index = event.get("output_index")
         index = index if type(index) is int else None
         if index in self._kinds:
@@ -46,7 +46,7 @@ class Places:
         return index
 
     def or_current(self, event: Mapping[str, Any], kind: str) -> int:
-        """The same; one that does not say so belongs to the item of this type that is under way."""
+        """The place of an event about a part of an item; if it names none, the unfinished item of this type."""
         index = event.get("output_index")
         if type(index) is int and index in self._kinds:  # nearly always
             return index
@@ -72,7 +72,7 @@ class Places:
         return place
 
     def end(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> int:
-        """The place of an item that is done. One that is not known may be what is under way."""
+        """The place of an item that is done. An unknown one may be the unfinished one."""
         place = self._item_place(event, item)
         if place is None:
             place = self._of_id.get(_text(item.get("call_id")))
@@ -88,17 +88,17 @@ class Places:
         return place
 
     def leave(self, place: int) -> None:
-        """Nothing more is said there by events that do not name a place."""
+        """Makes events that name no place belong elsewhere from now on."""
         for kind in [kind for kind, current in self._current.items() if current == place]:
             del self._current[kind]
 
     def leave_bare(self, place: int) -> None:
-        """The same, where a part is all that is known of its item."""
+        """Leaves a place of whose item only parts came."""
         if place in self._bare:
             self.leave(place)
 
     def in_output(self, index: int, item: Mapping[str, Any]) -> int | None:
-        """The place of an item that the final output repeats, None when it is not known by its ids."""
+        """The place of an item that the final output repeats, None if it is unknown."""
         for name in _IDS:
             known = self._of_id.get(_text(item.get(name)))
             if known is not None:
@@ -107,7 +107,7 @@ class Places:
         return index if kind is not None and kind == item.get("type") else None
 
     def only_in_output(self, item: Mapping[str, Any]) -> int:
-        """A place for an item that only the final output has."""
+        """A new place for an item that only the final output has."""
         place = next(self._fresh)
         self._remember(item, place)
         self._ended.add(place)
@@ -135,8 +135,8 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-#: kind of event -> the kinds after which it does not repeat the same text once more: an item ends what was in it
-_NOT_BEHIND = {
+#: kind of event -> kinds after which it cannot repeat the same text again: an item ends what was in it.
+_NOT_AFTER = {
     "done": frozenset(("done", "item", "output")),
     "part": frozenset(("part", "item", "output")),
     "item": frozenset(("item", "output")),
@@ -145,7 +145,7 @@ _NOT_BEHIND = {
 
 
 class _Shown:
-    """A text that the client has seen. `copies` are the kinds of event that have repeated it as a whole."""
+    """A text that the client has seen. `copies`: the kinds of events that have repeated all of it."""
 
     __slots__ = ("_crc", "_size", "at", "copies", "pieces")
 
@@ -156,7 +156,7 @@ class _Shown:
         self._size = self._crc = 0
 
     def words(self) -> tuple[int, int]:
-        """Length and checksum of the text so far. Its pieces are let go."""
+        """Length and checksum of the text so far. Releases its pieces."""
         if self.pieces:
             size, self._crc = _words("".join(self.pieces), self._crc)
             self.pieces = []
@@ -165,26 +165,26 @@ class _Shown:
 
 
 def _words(text: str, crc: int = 0) -> tuple[int, int]:
-    """Length and checksum of a text; `crc`: of what comes before it."""
+    """Length and checksum of a text; `crc` is the checksum of what comes before it."""
     return len(text), crc32(text.encode("utf-8", "surrogatepass"), crc)
 
 
 class Said:
-    """What has come piece by piece, so that a copy of the whole is told only when it is news.
+    """The texts that came in pieces, so that a copy of the whole is shown only if it is new.
 
-    A copy belongs to the text of its place. One that does not say where it belongs, or repeats a text that did not,
-    belongs to the text with the same words, unless another event of its kind has repeated that already: a model may
-    well say the same twice.
+    A copy belongs to the text of its place. If it names no place, or repeats a text that named none, it belongs to the
+    text with the same words, unless another event of its kind has repeated that already: a model may say the same
+    twice.
     """
 
     def __init__(self) -> None:
         self._at: set[At] = set()
         self._places: set[int] = set()
         self._growing: dict[At, _Shown] = {}
-        self._shown: dict[tuple[int, int], deque[_Shown]] = {}  # by their words
+        self._shown: dict[tuple[int, int], deque[_Shown]] = {}  # `_Shown.words()` -> the ended texts
 
     def __len__(self) -> int:
-        """In how many places something was said."""
+        """Number of places where something was said."""
         return len(self._places)
 
     def was_in(self, place: int) -> bool:
@@ -201,7 +201,7 @@ class Said:
             shown.words()
 
     def end(self, place: int) -> None:
-        """What comes in this place from here on is another text."""
+        """Ends the text in this place: what comes there now is another one."""
         if not self._growing:
             return
         for at in [at for at in self._growing if at[0] == place]:
@@ -209,7 +209,7 @@ class Said:
             self._shown.setdefault(shown.words(), deque(maxlen=MAX_ALIKE)).append(shown)
 
     def forget(self, place: int) -> None:
-        """A new item begins in a place that was used."""
+        """Forgets what was said in a place where a new item begins."""
         if place in self._places:
             self.end(place)
             self._places.remove(place)
@@ -222,8 +222,9 @@ class Said:
         return part is not None or place not in self._places
 
     def repeated(self, at: At, text: str, copy: str) -> At | None:
-        """Where the text was shown that an event repeats, which names the place `at`; None for none.
+        """Where a text was shown that an event repeats; None if it was not.
 
+        at    the place that the event names
         copy  the kind of event: "done" of a text, "part" of a message, "item", or "output", the last event
         """
         words = _words(text)
@@ -232,7 +233,7 @@ class Said:
             growing = islice(reversed(self._growing.values()), MAX_ALIKE)
             alike = [*(shown for shown in growing if shown.words() == words), *alike]
         for shown in alike:
-            if shown.copies.isdisjoint(_NOT_BEHIND[copy]) and self._may_repeat(at, shown.at):
+            if shown.copies.isdisjoint(_NOT_AFTER[copy]) and self._may_repeat(at, shown.at):
                 shown.copies.add(copy)
                 return shown.at
         return (at[0], None) if (at[0], None) in self._at else None
@@ -244,7 +245,7 @@ class Said:
         return max(place, shown_place) >= FIRST_LOOSE
 
     def place_of_item(self, place: int, parts: list[str], copy: str) -> int:
-        """Where the parts of an item were shown that is done in `place`; that place, when they were not."""
+        """Where the parts of a finished item were shown; `place`, its own, if they were not."""
         at = (place, None)
         whole = self.repeated(at, "".join(parts), copy)
         if whole is None and len(parts) > 1:

@@ -1,4 +1,4 @@
-"""Reasoning items of a Responses stream as thinking blocks, with their encrypted content as the signature."""
+"""Converts reasoning items of a Responses stream to thinking blocks, with their encrypted content as the signature."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from proxy.core.reducer import AnswerPolicy
 
 
 class ReasoningItems:
-    """The reasoning of one answer; one thinking block is open at most. Methods that may open one tell whether they
-    did."""
+    """The reasoning of one answer. At most one thinking block is open."""
 
     def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
         self._stream = stream
@@ -24,7 +23,7 @@ class ReasoningItems:
         self._open: int | None = None  # place of the open block
         self._key: object = None
         self._known: dict[int, dict[str, str]] = {}
-        self._signed: set[str] = set()  # reasoning ids handed to the client: the upstream takes each back once
+        self._signed: set[str] = set()  # reasoning ids sent to the client: the upstream takes each back once
         self.said = Said()
 
     @property
@@ -35,21 +34,21 @@ class ReasoningItems:
         return self._open == index
 
     def begin(self, index: int, item: Mapping[str, Any]) -> None:
-        """The upstream began to think."""
+        """Handles the beginning of an item."""
         if self._open != index:
             self.said.forget(index)
         self.merge(index, item)
 
     def merge(self, index: int, item: Mapping[str, Any]) -> None:
-        """The copy in `added` can be incomplete; a later value wins, a missing one keeps the earlier."""
+        """Merges a copy of the item, the first of which can be incomplete: a later value wins, a missing one keeps the
+        earlier."""
         known = self._known.setdefault(index, {})
         for key in ("id", "encrypted_content"):
             if isinstance(item.get(key), str) and item[key]:
                 known[key] = item[key]
 
     def add_summary(self, index: int, delta: str, part: int | None = None) -> bool:
-        """A piece of the summary, or this part of it; opens a block when none is open for this item, and then returns
-        True."""
+        """Adds a piece of the summary, or of its `part`. Returns whether that opened a block for this item."""
         begins = self._open != index
         if begins:
             self.close()
@@ -59,26 +58,27 @@ class ReasoningItems:
         return begins
 
     def add_part(self, index: int) -> None:
-        """Another part of the summary begins."""
+        """Handles the beginning of another part of the summary."""
         if self._open == index:
             self._stream.delta(self._key, THINKING_DELTA.of("\n\n"))
 
     def done(self, index: int, item: Mapping[str, Any]) -> bool:
-        """The item is complete. One without a summary becomes a block only for its signature."""
+        """Ends the item. One without a summary becomes a block only for its signature. Returns whether a block was
+        opened."""
         self.merge(index, item)
         if item.get("status") == "incomplete":
-            self._known.pop(index)  # what was not thought to its end is not taken back
-        told = self.whole(index, thought_parts(item))
+            self._known.pop(index)  # the upstream does not take back unfinished reasoning
+        shown = self.whole(index, thought_parts(item))
         was_open = self._open == index
         self.close()
-        if told or was_open or self._signature(index, keep=True) is None:
-            return told
+        if shown or was_open or self._signature(index, keep=True) is None:
+            return shown
         self._begin(index)
         self.close()
         return True
 
     def whole(self, index: int, parts: list[str], number: int | None = None) -> bool:
-        """A thought in one piece, or this part of it, told unless it came in smaller ones."""
+        """Shows a whole thought, or its part `number`, unless it came in pieces. Returns whether it was shown."""
         at, text = (index, number), "\n\n".join(parts)
         is_news = self.said.is_news(at, text) and any(self.said.is_news(at, part) for part in parts)
         for part in (parts if self._parts_are_blocks else [text]) if is_news else ():
@@ -88,11 +88,11 @@ class ReasoningItems:
 
     @property
     def _parts_are_blocks(self) -> bool:
-        """A block that may get a signature waits for it, and holds all parts."""
+        """Whether each part is a block. A block that may get a signature waits for it, and holds all parts."""
         return self._policy.rules.parts and not self._policy.signatures
 
     def part_is_over(self, index: int) -> None:
-        """A part of a thought ended."""
+        """Handles the end of a part of a thought."""
         if self._open == index and self._parts_are_blocks:
             self.close()
 
@@ -113,8 +113,8 @@ class ReasoningItems:
         self._stream.close(self._key)
 
     def interrupt(self) -> None:
-        """Closes an open block without a signature: the encrypted copy that came first can be incomplete, and a bad one
-        would come back with every later request."""
+        """Closes an open block without a signature: the first encrypted copy can be incomplete, and a bad one would
+        come back with every later request."""
         if self._open is not None:
             self._known.pop(self._open, None)
         self.close()
@@ -127,7 +127,7 @@ class ReasoningItems:
 
 
 def thought_parts(item: Mapping[str, Any]) -> list[str]:
-    """The summary of a thought, or the thought itself."""
+    """The texts of a thought's summary, else of the thought itself."""
     for name in ("summary", "content"):
         members = item.get(name)
         texts = [

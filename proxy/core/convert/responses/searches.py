@@ -1,8 +1,8 @@
-"""Searches that the upstream makes itself, as the pairs of blocks that clients read, the call and its links, or as a
-line of text: see `AnswerRules.search`.
+"""Searches that the upstream makes itself, shown as pairs of blocks (the call and its links) or as a line of text: see
+`AnswerRules.search`.
 
-Links that are the citations of the answer are known only from its text, and clients want them before it. So the place
-of the links is held (see MessageStream), everything behind waits, and at the end all searches get them.
+Some upstreams name the links only as citations of the text, but clients want them before it. So the place of the links
+is held (see MessageStream), everything after it waits, and at the end all searches get them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from proxy.core.tools.calls import is_web_search
 from proxy.core.tools.schema import output_format
 
 WEB, X = "web_search", "x_search"
-#: How calls of the upstream's own X tools begin: `x_keyword_search`, `x_user_search`, …
+#: Prefix of the upstream's own X tools: `x_keyword_search`, `x_user_search`, …
 _X_TOOLS = "x_"
 #: name of a search -> the word for it, and the type of its result
 _KINDS = {WEB: ("web", SERVER_TOOL_RESULT), X: ("X", X_SEARCH_RESULT)}
@@ -32,19 +32,19 @@ SEARCH_BEGAN = frozenset(
     f"response.{kind}.{step}" for kind in ("web_search_call", "x_search_call") for step in ("in_progress", "searching")
 )
 
-#: The input of a search may have so many characters.
+#: Longest input of all searches, in characters.
 MAX_INPUT = 1024 * 1024
-#: So many of the addresses that an answer cites are worth listing, and of those found where it cites none.
+#: Maximum number of cited addresses that are listed, and of found ones if none is cited.
 MAX_CITED, MAX_FOUND = 50, 10
-#: So many of the addresses found are looked for in the text.
+#: Maximum number of found addresses that are looked for in the text.
 MAX_SOUGHT = 100
 
 Link = dict[str, str]
 
 
 def search_of(item: Mapping[str, Any]) -> str | None:
-    """What kind of search an item is, None when it is something else. Calls of X tools look like those of a caller's
-    own, which these services do not have."""
+    """The kind of search that an item is, else None. Calls of X tools look like those of a caller's custom tools, which
+    these services do not have."""
     if item.get("type") == "web_search_call":
         return WEB
     name = item.get("name") or X
@@ -52,10 +52,10 @@ def search_of(item: Mapping[str, Any]) -> str | None:
     return X if is_x else None
 
 
-def tells_of_search(event: Mapping[str, Any]) -> bool:
-    """Whether an event says that the upstream searches.
+def reports_search(event: Mapping[str, Any]) -> bool:
+    """Whether an event shows that the upstream searches.
 
-    >>> tells_of_search({"type": "response.x_search_call.searching"}), tells_of_search({"type": "response.created"})
+    >>> reports_search({"type": "response.x_search_call.searching"}), reports_search({"type": "response.created"})
     (True, False)
     """
     kind, item = event.get("type"), event.get("item")
@@ -83,7 +83,7 @@ class HostedSearches:
         self._policy = policy
         self._form = _form(policy)
         self._done: dict[str, set[int]] = {}  # id of an item -> its places
-        self._inputs: dict[int, list[str]] = {}  # of X searches, by place
+        self._inputs: dict[int, list[str]] = {}  # inputs of X searches, by place
         self._input_size = 0
         self._searches: list[_Search] = []
         self._citations: dict[str, str] = {}  # url -> title
@@ -97,25 +97,25 @@ class HostedSearches:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Searches of the web, and of X."""
+        """Numbers of searches of the web, and of X."""
         if not self._searches:
             return 0, 0
         x = sum(search.name == X for search in self._searches)
         return len(self._searches) - x, x
 
     @property
-    def tells_at_once(self) -> bool:
-        """Whether a search is told as soon as it is done."""
+    def shows_at_once(self) -> bool:
+        """Whether a search is shown as soon as it is done."""
         return self._form != "links"
 
     # -- searches
 
     def begin(self, place: int) -> None:
-        """A call of an X tool began."""
+        """Handles the beginning of a call of an X tool."""
         self._inputs.setdefault(place, [])
 
     def add_input(self, place: int | None, delta: Any) -> None:
-        """A piece of its input. Raises BadAnswer."""
+        """Adds a piece of an X call's input. Raises BadAnswer."""
         if place is None and self._policy.rules.exact:
             raise BadAnswer("the upstream sent the input of a call that it did not begin")
         pieces = self._inputs.get(place) if place is not None else None
@@ -126,26 +126,26 @@ class HostedSearches:
             pieces.append(delta)
 
     def whole_input(self, place: int | None, text: Any) -> None:
-        """The input in one piece, taken when no delta brought any."""
+        """Takes the input in one piece if no delta brought any."""
         if place is not None and not self._inputs.get(place, True):
             self.add_input(place, text)
 
     def add(self, place: int, item: Mapping[str, Any], name: str) -> bool:
-        """A finished search; False when it was known already."""
+        """Adds a finished search. Returns False if it was already known."""
         known = item.get("id")
         if isinstance(known, str) and known:
             places = self._done.setdefault(known, set())
             again = place < FIRST_LOOSE and place in places
-            if again or (places and not self.tells_at_once):
+            if again or (places and not self.shows_at_once):
                 return False
             places.add(place)
         number = place if place < FIRST_LOOSE else 0
         block_id = "srvtoolu_" + re.sub(r"[^A-Za-z0-9_]", "_", str(known or number))
         self._searches.append(_Search(name, self._policy.unique_id(block_id), None))
         if self._form == "text":
-            self._tell_line(self._query(place, item, name))
+            self._show_line(self._query(place, item, name))
         else:
-            self._tell_blocks(self._query(place, item, name), item)
+            self._show_blocks(self._query(place, item, name), item)
         for link in _sources(item)[: MAX_SOUGHT - len(self._found)] if self._lists else ():
             self._found[link["url"]] = link["title"]
         return True
@@ -155,9 +155,9 @@ class HostedSearches:
             return _x_query("".join(self._inputs.pop(place, [])) or item.get("input"))
         action = item.get("action")
         action = action if isinstance(action, Mapping) else {}
-        return told_query(action, item) if self.tells_at_once else _query(action)
+        return _exact_query(action, item) if self.shows_at_once else _query(action)
 
-    def _tell_line(self, query: str) -> None:
+    def _show_line(self, query: str) -> None:
         search = self._searches[-1]
         label = f"{_KINDS[search.name][0]} search"
         words = ", ".join(line for line in map(str.strip, query.splitlines()) if line)
@@ -166,7 +166,7 @@ class HostedSearches:
         self._stream.delta(key, TEXT_DELTA.of(f"[{label}: {words}]\n" if words else f"[{label}]\n"))
         self._stream.close(key)
 
-    def _tell_blocks(self, query: str, item: Mapping[str, Any]) -> None:
+    def _show_blocks(self, query: str, item: Mapping[str, Any]) -> None:
         search, number = self._searches[-1], len(self._searches)
         call, search.key = ("search", number), ("links", number)
         self._stream.open(call, SERVER_TOOL_USE.start(id=search.block_id, name=search.name))
@@ -174,22 +174,22 @@ class HostedSearches:
         self._stream.close(call)
         self._stream.hold(search.key)
         links = _sources(item)
-        if not links and self.tells_at_once and item.get("status") == "failed":
+        if not links and self.shows_at_once and item.get("status") == "failed":
             self._fill(search, {"type": "web_search_tool_result_error", "error_code": "unavailable"})
-        elif links or self.tells_at_once:
+        elif links or self.shows_at_once:
             self._give(search, links)
 
     # -- links
 
     def cite(self, annotation: Any) -> None:
-        """An annotation of the answer's text."""
+        """Keeps an annotation of the answer's text if it is a citation."""
         if isinstance(annotation, Mapping) and annotation.get("type") == "url_citation":
             url, title = annotation.get("url"), annotation.get("title")
             if isinstance(url, str) and url:
                 self._citations.setdefault(url, title if isinstance(title, str) and title else url)
 
     def read(self, text: str) -> None:
-        """Text of the answer, for the links that are written in it."""
+        """Keeps text of the answer, for the links that are written in it."""
         if self._lists or (self._searches and self._waits_for_links()):
             self._text_size += len(text)
             if self._text_size <= MAX_HELD_BYTES:
@@ -199,7 +199,7 @@ class HostedSearches:
         return not self._citations and any(search.key is not None for search in self._searches)
 
     def fill(self) -> None:
-        """Gives every search that waits its links, and lets out what waited behind it."""
+        """Gives every waiting search its links, which releases what waited after it."""
         if not self._searches:
             return
         waiting = [search for search in self._searches if search.key is not None]
@@ -211,7 +211,7 @@ class HostedSearches:
             self._give(search, links)
 
     def _give(self, search: _Search, links: list[Link]) -> None:
-        """The Messages schema wants two members of a link that nobody knows."""
+        """Fills a search with links. Two members of the Messages schema are unknown and stay empty."""
         members = {"encrypted_content": "", "page_age": None}
         self._fill(search, [{"type": "web_search_result", **link, **members} for link in links])
 
@@ -221,8 +221,8 @@ class HostedSearches:
         search.key = None
 
     def list_sources(self) -> None:
-        """A last text with the sources that the answer does not show itself, for clients that do not read citations;
-        only where the caller asked for a search."""
+        """Adds a last text with the sources that the answer does not show itself, for clients that do not read
+        citations; only if the caller declared a search tool."""
         if not self._lists or not (self._citations or self._found):
             return
         text = "".join(self._text)
@@ -240,7 +240,7 @@ class HostedSearches:
 
 
 def _form(policy: AnswerPolicy) -> str:
-    """How searches are told. An answer that has to be JSON can have no other text beside it."""
+    """How searches are shown. An answer that must be JSON cannot have other text next to it."""
     form = policy.rules.search
     return "blocks" if form == "text" and output_format(policy.request) is not None else form
 
@@ -251,12 +251,12 @@ def _declares_search(request: Mapping[str, Any]) -> bool:
 
 
 def _plain(title: str) -> str:
-    """A title that can stand in a Markdown link."""
+    """The title as it can be used in a Markdown link."""
     return " ".join(title.replace("[", "(").replace("]", ")").split())
 
 
 def _address(url: str) -> str:
-    """A web address that can stand in a Markdown link; "" for any other.
+    """The address as it can be used in a Markdown link; "" if it is not on the web.
 
     >>> _address("https://a.example/x_(y)"), _address("javascript:alert(1)"), _address("https://a.example/ x")
     ('https://a.example/x_%28y%29', '', '')
@@ -266,8 +266,8 @@ def _address(url: str) -> str:
     return url.replace("(", "%28").replace(")", "%29")
 
 
-def told_query(action: Mapping[str, Any], item: Mapping[str, Any]) -> str:
-    """What was looked for; opening a page has nothing to say here."""
+def _exact_query(action: Mapping[str, Any], item: Mapping[str, Any]) -> str:
+    """The query of a search, with all of several queries; "" for opening a page."""
     queries = action.get("queries")
     lines = "\n".join(query for query in queries if isinstance(query, str)) if isinstance(queries, list) else ""
     for value in (action.get("query"), lines, item.get("query")):
@@ -287,7 +287,7 @@ def _x_query(text: Any) -> str:
 
 
 def _sources(item: Mapping[str, Any]) -> list[Link]:
-    """The addresses that a search found, each once, where the upstream tells them."""
+    """The addresses that a search found, each once, as far as the upstream names them."""
     action = item.get("action")
     sources = action.get("sources") if isinstance(action, Mapping) else None
     links: dict[str, str] = {}
@@ -298,7 +298,7 @@ def _sources(item: Mapping[str, Any]) -> list[Link]:
 
 
 def _query(action: Mapping[str, Any]) -> str:
-    """What was looked for: a search has a query, opening a page has a url, finding in it a pattern."""
+    """The query of a search, the url of an opened page, or the pattern looked for in a page."""
     queries = action.get("queries")
     first = queries[0] if isinstance(queries, list) and queries else None
     for value in (action.get("query"), first, action.get("url"), action.get("pattern")):

@@ -1,8 +1,8 @@
-"""Encrypted reasoning inside the signature of a thinking block.
+"""Puts encrypted reasoning into the signature of a thinking block, and reads it back.
 
-The upstream keeps nothing (`store: false`), so the client carries its reasoning from turn to turn: what it sees as an
-opaque signature is `model-proxy:<label>:v1:<base64url(reasoning id)>:<encrypted content>`. Anything else in that place
-comes from another provider, which this one cannot read, and is dropped on the way up, never an error.
+The upstream keeps nothing (`store: false`), so the client carries its reasoning from turn to turn, as an opaque
+signature: `model-proxy:<label>:v1:<base64url(reasoning id)>:<encrypted content>`. Any other signature comes from
+another provider and cannot be read here; it is dropped on the way to the upstream, never an error.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-#: label -> prefixes of an earlier public proxy; transcripts with them are still around, and the format is the same.
+#: label -> prefixes of an earlier public proxy, in the same format; transcripts with them are still around.
 _EARLIER = {"p1": ("ccp:codex:v1:",)}
 
 MAX_ID_BYTES = 4096
@@ -22,7 +22,7 @@ _OURS = "model-proxy:"
 
 
 def prefix_of(label: str) -> str:
-    """How the signatures of a provider begin."""
+    """The beginning of a provider's signatures."""
     return f"{_OURS}{label}:v1:"
 
 
@@ -32,7 +32,7 @@ def is_ours(signature: str) -> bool:
 
 
 def encode_signature(label: str, reasoning_id: str, encrypted: str) -> str | None:
-    """The signature for a provider's reasoning, or None when one of the parts is missing or too long.
+    """The signature for a provider's reasoning, or None if one of the parts is missing or too long.
 
     >>> encode_signature("p1", "rs_1", "gAAAAAopaque")
     'model-proxy:p1:v1:cnNfMQ:gAAAAAopaque'

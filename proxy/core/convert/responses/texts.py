@@ -1,7 +1,7 @@
-"""The text of a Responses stream as text blocks, with their citations.
+"""Converts the text of a Responses stream to text blocks, with their citations.
 
-A block is the text of a message, or of one part of it. Where parts are blocks, one stays open until another block
-begins, since some citations come behind their text.
+A block is the text of a message, or of one part of it. If parts are blocks, one stays open until another block begins,
+since some citations come after their text.
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ from proxy.core.convert.responses.places import FIRST_LOOSE, At, Said
 from proxy.core.messages import MAX_HELD_BYTES, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 
-#: More texts that are open at once are nonsense, and each block that begins looks at all of them.
+#: Maximum number of texts that are open at once: each new block checks all of them.
 MAX_OPEN = 1024
-#: More citations of one answer are dropped.
+#: Maximum number of citations of one answer; more are dropped.
 MAX_CITATIONS = 4096
 
 
 @dataclass(slots=True)
 class _Text:
-    """A text under way. `held` collects it when it has to be rewritten as a whole, and is None when it streams; `over`
-    tells that only citations may follow, `refuses` that it is a refusal."""
+    """An unfinished text.
+
+    held     its pieces, if it must be rewritten as a whole; None if it streams
+    over     whether only citations may follow
+    refuses  whether it is a refusal
+    """
 
     key: object
     held: list[str] | None
@@ -41,7 +45,7 @@ class TextBlocks:
         self._stream = stream
         self._policy = policy
         self._parts = policy.rules.parts
-        self._numbers = count()  # name text blocks: an upstream may use an output_index again
+        self._numbers = count()  # keys of text blocks: an upstream may use an output_index again
         self._texts: dict[At, _Text] = {}
         self._cited: set[tuple[Any, ...]] = set()
         self._waiting: list[dict[str, Any]] = []  # citations that came before their text
@@ -52,11 +56,11 @@ class TextBlocks:
         return any(not text.over for text in self._texts.values())
 
     def at(self, place: int, part: Any) -> At:
-        """Where a text belongs; `part` is the `content_index` that an event told."""
+        """The place of a text; `part` is the `content_index` of its event."""
         return (place, part) if self._parts and type(part) is int else (place, None)
 
     def begin(self, place: int) -> None:
-        """A message begins, without a word so far."""
+        """Handles the beginning of a message, which has no text yet."""
         if not any(at[0] == place and not text.over for at, text in self._texts.items()):
             self.said.forget(place)
         if not self._parts:
@@ -78,7 +82,7 @@ class TextBlocks:
         return text
 
     def add(self, at: At, piece: str) -> None:
-        """A piece of a text. Raises BadAnswer."""
+        """Adds a piece of a text. Raises BadAnswer."""
         text = self._texts.get(at)
         if text is None or text.over:
             text = self._open(at)
@@ -92,7 +96,7 @@ class TextBlocks:
         text.held.append(piece)
 
     def refuse(self, at: At, piece: str) -> None:
-        """A piece of a refusal: a block of its own, for readers who tell them from other texts. Raises BadAnswer."""
+        """Adds a piece of a refusal: a block of its own, for readers whose API marks it. Raises BadAnswer."""
         text = self._texts.get(at)
         if self._policy.converted and (text is None or not text.refuses):
             if text is not None:
@@ -103,13 +107,13 @@ class TextBlocks:
     # -- the end of a text
 
     def part_is_over(self, at: At) -> None:
-        """The upstream ended a part of a message: a block, where parts are blocks."""
+        """Handles the upstream's end of a part of a message."""
         if at in self._texts:
             self._texts[at].over = self._parts
             self.said.end(at[0])
 
     def end(self, place: int) -> None:
-        """The upstream ended a message."""
+        """Handles the upstream's end of a message."""
         self.said.end(place)
         for at in [at for at in self._texts if at[0] == place]:
             if self._parts:
@@ -118,13 +122,13 @@ class TextBlocks:
                 self._close(at)
 
     def settle(self) -> None:
-        """Another block begins: what only waits for citations is closed, and a text that nothing would end."""
+        """Closes, as another block begins, texts that only wait for citations or that nothing would end."""
         if self._texts:
             for at in [at for at, text in self._texts.items() if text.over or at[0] >= FIRST_LOOSE]:
                 self._close(at)
 
     def end_all(self) -> None:
-        """The answer has ended: only what its last event repeats may follow."""
+        """Ends all texts: only what the answer's last event repeats may follow."""
         if not self._parts:
             self.close_all()
         for (place, _), text in self._texts.items():
@@ -145,7 +149,7 @@ class TextBlocks:
     # -- citations
 
     def cite(self, annotation: Any, at: At) -> None:
-        """A citation of a text. One that belongs to none that is open goes to the newest, else to the next."""
+        """Adds a citation to its text, else to the newest open one, else to the next."""
         if (
             not self._policy.rules.cites
             or not isinstance(annotation, Mapping)

@@ -3,86 +3,69 @@
 
 import { cachePart, cacheWords, copyButton, modelPart, sparkPart, statusPart } from "./cells.js";
 import { KeyedList, byId, el, setAttribute, setHidden, setStyle, setText } from "./dom.js";
-import { age, bytes, duration, milliseconds, moment, rate, share, tokens, whole } from "./format.js";
+import { NOTHING, age, data, milliseconds, modelName, moment, rate, share, tokens, took, whole } from "./format.js";
 import { agentName, elapsed, requestSession, sessionName } from "./lists.js";
-import { modelName } from "./model.js";
+import { at, cachedShare, wholeShare } from "./model.js";
+import { SHEET } from "./sheet.js";
 
 // In the order in which they happen; what is told beside them is shown behind.
 const SPANS = { queue: "queue", translate: "translate", sign_in: "sign-in", retry: "retries", connect: "connect", first_byte: "first byte", first_token: "first token" };
 const HISTORY = 60;
 const MOST_REQUESTS = 20;
 
-const given = (value) => (value === null || value === undefined ? "" : String(value));
-
-// label -> value of (row, now); an empty one is not shown
-const OF_REQUEST = {
-  Session: (row) => row.session ?? "none",
-  Agent: (row) => given(row.agent),
-  "Agent above": (row) => given(row.parent),
-  Project: (row) => given(row.project),
-  "Number in its session": (row) => given(row.number),
-  Endpoint: (row) => row.endpoint,
-  Provider: (row) => given(row.provider),
-  "Model asked for": (row) => given(row.requested),
-  "Model that served": (row) => given(row.resolved),
-  Effort: (row) => given(row.effort),
-  "HTTP status": (row) => given(row.http),
-  Attempts: (row) => given(row.attempts || null),
-  Started: (row, now) => moment(row.startedAt, now),
-  Finished: (row, now) => (row.finishedAt === null ? "" : moment(row.finishedAt, now)),
-  Took: (row, now) => duration(elapsed(row, now)),
-  "Input tokens": (row) => (row.input === null ? "" : whole(row.input)),
-  "of them from the cache": (row) => (row.cached === null ? "" : whole(row.cached)),
-  "Output tokens": (row) => (row.output === null ? "" : whole(row.output)),
-  Rate: (row) => rate(row.throughput),
-  Received: (row) => (row.throughput.bytes ? `${bytes(row.throughput.bytes)} in ${whole(row.throughput.chunks)} events` : ""),
-  "Judged tool calls": (row) => Object.entries(row.judge).map(([outcome, calls]) => `${calls} ${outcome}`).join(", "),
-  "Request id": (row) => row.id,
-  "In place of": (row) => row.fallback,
-  Caller: (row) => given(row.caller),
-  "Id of the client": (row) => given(row.clientId),
-  "Id of the upstream": (row) => given(row.upstreamId),
-  Capture: (row) => row.capture,
+// Kind -> the text of a value, as in `sheet.py`.
+const KINDS = {
+  "": (value) => String(value ?? ""),
+  session: (value) => value || "no session",
+  whole,
+  some: (value) => (value ? whole(value) : ""),
+  more: (value) => (value > 1 ? whole(value) : ""),
+  data: (value) => (value ? data(value) : ""),
+  took,
+  moment,
+  age: (value, now) => age(now - value),
+  share,
+  rate,
+  listed,
+  model: modelName,
+  newest: (row) => share(cachedShare(row)),
+  life: (row) => share(wholeShare(row) || row.cache.cached),
+  sum: (row) => whole(row.input_tokens + row.output_tokens),
 };
 
-const OF_TALK = {
-  Id: (row) => row.id ?? "none",
-  Project: (row) => given(row.project),
-  "Agent above": (row) => given(row.parent),
-  Active: (row) => whole(row.active),
-  Requests: (row) => whole(row.requests),
-  Failures: (row) => whole(row.failures),
-  Provider: (row) => given(row.provider),
-  "Model asked for": (row) => given(row.requested),
-  "Model that served": (row) => given(row.resolved),
-  Effort: (row) => given(row.effort),
-  "Input tokens": (row) => whole(row.input),
-  "of them from the cache": (row) => `${whole(row.cached)}${row.input > 0 ? `, ${share(row.cached / row.input)}` : ""}`,
-  "Output tokens": (row) => whole(row.output),
-  Rate: (row) => rate(row.throughput),
-  "Last seen": (row, now) => `${moment(row.lastSeen, now)}, ${age(now - row.lastSeen)}`,
-};
+function listed(values) {
+  return Object.entries(values).map(([name, value]) => `${name} ${value}`).join(", ");
+}
 
-const COPIED = new Set(["Session", "Id", "Request id", "Id of the client", "Id of the upstream", "Capture"]);
+function textOf(text, row, now) {
+  return text.split(" | ").map((part) => partOf(part, row, now)).filter(Boolean).join(", ");
+}
 
+function partOf(part, row, now) {
+  const [, before, path, kind, after] = part.match(/^(.*)\{([\w.]*):?(\w*)\}(.*)$/);
+  const text = KINDS[kind](at(row, path), now);
+  return text === "" || text === NOTHING ? "" : before + text + after;
+}
+
+// The facts of a table of the sheet, but for those that are drawn.
 class Fields {
   constructor(table) {
-    this.table = table;
+    this.table = table.filter(({ page }) => page !== "drawn");
     this.element = el("dl", { class: "fields" });
-    this.list = new KeyedList(this.element, ({ label }) => this.#make(label), (node, { value }) => setText(node.words, value));
+    this.list = new KeyedList(this.element, (fact) => this.#make(fact), (node, { value }) => setText(node.words, value));
   }
 
-  #make(label) {
+  #make({ title, page }) {
     const value = el("span");
-    const copy = COPIED.has(label) ? copyButton(() => value.textContent, `Copy: ${label}`) : null;
-    const node = el("div", {}, el("dt", {}, label), el("dd", {}, value, copy));
+    const copy = page === "copy" ? copyButton(() => value.textContent, `Copy: ${title}`) : null;
+    const node = el("div", {}, el("dt", {}, title), el("dd", {}, value, copy));
     node.words = value;
     return node;
   }
 
   update(row, now) {
-    const found = Object.entries(this.table).map(([label, valueOf]) => ({ label, value: valueOf(row, now) }));
-    this.list.update(found.filter(({ value }) => value !== ""), ({ label }) => label);
+    const found = this.table.map((fact) => ({ ...fact, value: textOf(fact.text, row, now) }));
+    this.list.update(found.filter(({ value }) => value !== ""), ({ title }) => title);
   }
 }
 
@@ -151,7 +134,7 @@ class RequestView {
   kind = "Request";
 
   constructor() {
-    this.parts = { summary: new Summary(), timings: new Timings(), cache: new Cache(), fields: new Fields(OF_REQUEST) };
+    this.parts = { summary: new Summary(), timings: new Timings(), cache: new Cache(), fields: new Fields(SHEET.request) };
     this.elements = Object.values(this.parts).map((part) => part.element);
   }
 
@@ -170,13 +153,13 @@ class RequestView {
     timings.update(row.timings);
     setHidden(cache.element, row.cache.cached === null);
     cache.update(row);
-    fields.update(row, now);
+    fields.update({ ...row, elapsed: elapsed(row, now) }, now);
   }
 }
 
 class TalkView {
-  constructor(open) {
-    this.parts = { summary: new Summary(), cache: new Cache(), fields: new Fields(OF_TALK) };
+  constructor(facts, open) {
+    this.parts = { summary: new Summary(), cache: new Cache(), fields: new Fields(facts) };
     const [spark, fillSpark] = sparkPart(HISTORY);
     setAttribute(spark, "class", "spark large");
     this.fillSpark = fillSpark;
@@ -214,7 +197,7 @@ function fillLine(node, row) {
   node.row = row;
   node.fillStatus(row.status);
   const number = row.number === null ? row.endpoint : `#${row.number} ${row.endpoint}`;
-  setText(node.words, [number, `${tokens(row.input)} → ${tokens(row.output)}`, duration(row.elapsed), row.error].filter(Boolean).join(" · "));
+  setText(node.words, [number, `${tokens(row.input_tokens)} → ${tokens(row.output_tokens)}`, took(row.elapsed), row.error].filter(Boolean).join(" · "));
 }
 
 class SessionView extends TalkView {
@@ -245,7 +228,7 @@ export class Details {
   constructor(after) {
     this.after = after;
     const request = (row) => this.open("request", row.id);
-    this.views = { request: new RequestView(), session: new SessionView(request), agent: new AgentView(request) };
+    this.views = { request: new RequestView(), session: new SessionView(SHEET.session, request), agent: new AgentView(SHEET.agent, request) };
     byId("details-close").addEventListener("click", () => this.close());
   }
 

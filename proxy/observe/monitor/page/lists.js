@@ -2,8 +2,8 @@
 
 import { cachePart, modelPart, sparkPart, statusPart } from "./cells.js";
 import { el, setAttribute, setHidden, setText } from "./dom.js";
-import { age, clock, count, duration, numbered, rate, shortId, tokens, whole } from "./format.js";
-import { cachedShare, depthOf, modelName, tokenRate } from "./model.js";
+import { age, clock, count, modelName, numbered, rate, shortId, tokens, took, whole } from "./format.js";
+import { cachedShare, depthOf, tokenRate } from "./model.js";
 import { Table, opener } from "./table.js";
 
 // More agents than this are told as a number; the details of the session have them.
@@ -25,13 +25,13 @@ function tokenCell(cell) {
   const [input, output] = [el("span"), el("span")];
   cell.append(el("span", { class: "hidden-text" }, "in "), input, el("span", { class: "quiet", "aria-hidden": "true" }, " → "), el("span", { class: "hidden-text" }, ", out "), output);
   return (row) => {
-    setText(input, tokens(row.input));
-    setText(output, tokens(row.output));
-    setAttribute(cell, "title", `${whole(row.input)} tokens in, ${whole(row.output)} out`);
+    setText(input, tokens(row.input_tokens));
+    setText(output, tokens(row.output_tokens));
+    setAttribute(cell, "title", `${whole(row.input_tokens)} tokens in, ${whole(row.output_tokens)} out`);
   };
 }
 
-const allTokens = (row) => (row.input ?? 0) + (row.output ?? 0);
+const allTokens = (row) => (row.input_tokens ?? 0) + (row.output_tokens ?? 0);
 
 export function sessionName(row) {
   return row.project ?? (row.id === null ? "no session" : shortId(row.id));
@@ -44,7 +44,7 @@ export function agentName(id) {
 
 // What runs in this second counts as seen now: rows then keep their places while they work.
 function seen(row) {
-  return row.active > 0 ? Number.MAX_SAFE_INTEGER : row.lastSeen;
+  return row.active > 0 ? Number.MAX_SAFE_INTEGER : row.last_seen;
 }
 
 function children(session) {
@@ -133,7 +133,7 @@ export function sessionsTable(place, open, isOpen) {
       { id: "tokens", label: "In → out", words: "Tokens", number: true, value: allTokens, make: tokenCell },
       { id: "speed", label: "Rate", number: true, value: tokenRate, make: speedCell },
       { id: "cached", label: "Cached", words: "Cached share", number: true, value: cachedShare, make: partCell(cachePart) },
-      { id: "seen", label: "Seen", words: "Last seen", number: true, value: seen, make: textCell((row, now) => (row.active > 0 ? "now" : age(now - row.lastSeen))) },
+      { id: "seen", label: "Seen", words: "Last seen", number: true, value: seen, make: textCell((row, now) => (row.active > 0 ? "now" : age(now - row.last_seen))) },
     ],
   });
 }
@@ -177,7 +177,7 @@ function whatCell(cell) {
 
 // What it took until now, for what is under way.
 export function elapsed(row, now) {
-  return row.finishedAt === null && row.startedAt > 0 ? Math.max(row.elapsed, now - row.startedAt) : row.elapsed;
+  return row.finished_at === null && row.started_at > 0 ? Math.max(row.elapsed, now - row.started_at) : row.elapsed;
 }
 
 const WHO = { id: "who", label: "Request", value: requestSession, make: whoCell };
@@ -187,7 +187,7 @@ const TOKENS = { id: "tokens", label: "In → out", words: "Tokens", number: tru
 const SPEED = { id: "speed", label: "Rate", number: true, value: tokenRate, make: textCell((row) => rate(row.throughput)) };
 
 export function activeTable(place, open, isOpen) {
-  const time = { id: "time", label: "Elapsed", number: true, value: (row) => -row.startedAt, make: textCell((row, now) => duration(elapsed(row, now))) };
+  const time = { id: "time", label: "Elapsed", number: true, value: (row) => -row.started_at, make: textCell((row, now) => took(elapsed(row, now))) };
   return new Table(place, {
     name: "requests active",
     labelledby: "active-title",
@@ -201,8 +201,8 @@ export function activeTable(place, open, isOpen) {
 
 export function recentTable(place, open, isOpen) {
   const cached = { id: "cached", label: "Cached", words: "Cached share", number: true, value: cachedShare, make: partCell(cachePart) };
-  const time = { id: "time", label: "Took", number: true, value: (row) => row.elapsed, make: textCell((row) => duration(row.elapsed)) };
-  const done = { id: "seen", label: "Finished", number: true, value: (row) => row.finishedAt, make: textCell((row) => clock(row.finishedAt)) };
+  const time = { id: "time", label: "Took", number: true, value: (row) => row.elapsed, make: textCell((row) => took(row.elapsed)) };
+  const done = { id: "seen", label: "Finished", number: true, value: (row) => row.finished_at, make: textCell((row) => clock(row.finished_at)) };
   return new Table(place, {
     name: "requests recent",
     labelledby: "recent-title",

@@ -43,7 +43,7 @@ const connection = new Connection((message) => {
 }, showConnection);
 
 function now() {
-  return snapshot === null ? 0 : snapshot.at + (performance.now() - cameAt) / SECOND;
+  return snapshot === null ? 0 : snapshot.snapshot_at + (performance.now() - cameAt) / SECOND;
 }
 
 // ---- drawing
@@ -61,7 +61,7 @@ function draw() {
   const words = wordsOf(filter.value);
   const matching = (row) => matches(row, words);
   drawHead();
-  speed.update(snapshot.series, snapshot.at);
+  speed.update(snapshot.series, snapshot.snapshot_at);
   traffic.update(snapshot.series);
   allowances.update(snapshot.allowances, now(), snapshot.command);
   cached.update(snapshot.sessions.filter(matching));
@@ -87,7 +87,7 @@ function drawHead() {
 }
 
 function drawUptime() {
-  setText(byId("fact-uptime"), duration(snapshot.uptime + now() - snapshot.at));
+  setText(byId("fact-uptime"), duration(snapshot.uptime + now() - snapshot.snapshot_at));
 }
 
 function drawList(table, rows, matching, name) {
@@ -184,7 +184,7 @@ function showAge() {
 
 // What has not changed is still so.
 function idle(silence) {
-  return silence < IDLE_S ? "now" : `idle ${duration(Math.floor(silence)).replace(".0", "")}`;
+  return silence < IDLE_S ? "now" : `idle ${duration(silence)}`;
 }
 
 function tick() {

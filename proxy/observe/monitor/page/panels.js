@@ -2,8 +2,8 @@
 
 import { cacheBar, cacheWords, statusPart, warning } from "./cells.js";
 import { KeyedList, el, setAttribute, setHidden, setStyle, setText } from "./dom.js";
-import { NOTHING, age, ahead, clock, moment, share, shortId } from "./format.js";
-import { cachedShare, isBad, isLost, modelName, wholeShare } from "./model.js";
+import { NOTHING, age, clock, duration, modelName, moment, percent, share, shortId } from "./format.js";
+import { cachedShare, isBad, isLost, wholeShare } from "./model.js";
 import { sessionName } from "./lists.js";
 
 const MOST_BARS = 8;
@@ -15,7 +15,7 @@ const LAST = 95;
 
 // What is used since then nobody has told.
 function hasBegunAgain(row, now) {
-  return row.reset || (row.resetsAt !== null && row.resetsAt <= now);
+  return row.reset || (row.resets_at !== null && row.resets_at <= now);
 }
 
 function allowanceLevel(row, now) {
@@ -48,7 +48,7 @@ function fillWindow(node, { row, now }) {
   const [tone, words] = allowanceLevel(row, now);
   const title = [row.window, row.limit].filter(Boolean).join(" · ");
   const known = !hasBegunAgain(row, now);
-  const shown = known ? `${Math.round(row.used)} %` : NOTHING;
+  const shown = known ? percent(row.used) : NOTHING;
   const part = known ? Math.min(100, Math.max(0, row.used)) : 0;
   setText(name, title);
   setText(used, shown);
@@ -60,14 +60,14 @@ function fillWindow(node, { row, now }) {
   setAttribute(bar, "aria-valuenow", Math.round(part));
   setAttribute(bar, "aria-valuetext", `${known ? `${shown} used` : "use not known"}${words ? `, ${words}` : ""}`);
   setText(reset, resetWords(row, now));
-  setAttribute(reset, "title", row.resetsAt === null ? null : moment(row.resetsAt, now));
-  setText(asOf, row.asOf === null ? "" : `told ${age(now - row.asOf)}`);
+  setAttribute(reset, "title", row.resets_at === null ? null : moment(row.resets_at, now));
+  setText(asOf, row.as_of === null ? "" : `told ${age(now - row.as_of)}`);
 }
 
 function resetWords(row, now) {
-  if (row.resetsAt === null) return row.reset ? "its use is not told yet" : "no reset told";
-  const left = row.resetsAt - now;
-  return left > 0 ? `resets ${ahead(left)}` : `reset at ${moment(row.resetsAt, now)}`;
+  if (row.resets_at === null) return row.reset ? "its use is not told yet" : "no reset told";
+  const left = row.resets_at - now;
+  return left > 0 ? `resets in ${duration(left)}` : `reset at ${moment(row.resets_at, now)}`;
 }
 
 function makeProvider({ provider }) {
@@ -117,7 +117,7 @@ export class CachedShares {
 
   update(sessions) {
     const known = sessions.filter((row) => cachedShare(row) !== null);
-    const newest = known.sort((a, b) => b.lastSeen - a.lastSeen).slice(0, MOST_BARS);
+    const newest = known.sort((a, b) => b.last_seen - a.last_seen).slice(0, MOST_BARS);
     this.list.update(newest.sort((a, b) => (a.id ?? "").localeCompare(b.id ?? "")), (row) => row.id ?? "");
     setHidden(this.empty, newest.length > 0);
   }
@@ -154,7 +154,7 @@ export class CachedShares {
 function eventsOf(snapshot) {
   const notices = snapshot.notices.map((row) => ({ ...row, request: null, key: `${row.at} ${row.message}` }));
   const bad = snapshot.recent.filter(isBad).map((row) => ({
-    at: row.finishedAt ?? row.startedAt,
+    at: row.finished_at ?? row.started_at,
     level: row.status,
     message: row.error || (row.http === null ? row.status : `HTTP ${row.http}`),
     provider: row.provider,

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from proxy.observe.monitor.snapshot import AgentRow, RequestRow, SessionRow
+from proxy.observe.monitor.sheet import life_share, newest_share
+from proxy.observe.monitor.snapshot import RequestRow
 from proxy.observe.monitor.terminal.cells import Line, Run, fit
-from proxy.observe.monitor.terminal.rows import EventLine, RequestLine, SessionLine
+from proxy.observe.monitor.terminal.rows import EventLine, SessionLine
 from proxy.observe.monitor.terminal.view import Pane
-from proxy.observe.monitor.terminal.words import (
+from proxy.observe.monitor.words import (
     NAME_WIDTH,
     NONE,
     clock,
     counted,
-    duration,
     in_room,
     model,
     rate,
@@ -26,6 +26,7 @@ from proxy.observe.monitor.terminal.words import (
     spinner,
     target,
     tokens,
+    took,
 )
 
 #: Columns that name a session.
@@ -190,29 +191,29 @@ def _id(row: SessionLine, _now: float, width: int) -> Run:
 
 
 def _project(row: Any) -> str | None:
-    if isinstance(row, SessionLine):
-        return row.session.project if row.agent is None else "agent" if row.agent.id else "conversation"
+    if isinstance(row, SessionLine) and row.agent is not None:
+        return "agent" if row.agent.id else "conversation"
     project: str | None = _of(row).project
     return project
 
 
 def _of(row: Any) -> Any:
     """What carries the names and numbers."""
-    return row.shown if isinstance(row, SessionLine) else row.request if isinstance(row, RequestLine) else row
+    return row.shown if isinstance(row, SessionLine) else row
 
 
-def _session(row: RequestLine | EventLine, _now: float, width: int) -> Run:
+def _session(row: RequestRow | EventLine, _now: float, width: int) -> Run:
     if isinstance(row, EventLine) and row.session is None and row.request is None:
         return _told(None)
-    return _told(session_name(_of(row).session, width))
+    return _told(session_name(row.session, width))
 
 
 def _model(row: Any) -> str:
-    return row.model if isinstance(row, EventLine) else model(_of(row).requested, _of(row).resolved)
+    return model(_of(row).requested, _of(row).resolved)
 
 
-def _target(row: SessionLine | RequestLine) -> str:
-    shown: SessionRow | AgentRow | RequestRow = _of(row)
+def _target(row: Any) -> str:
+    shown = _of(row)
     return target(shown.provider, shown.requested, shown.resolved)
 
 
@@ -236,16 +237,15 @@ def _trend(row: SessionLine, _now: float, width: int) -> Run:
     return Run(sparkline(row.session.history, width) if row.agent is None else "", "trend")
 
 
-def _phase(row: RequestLine, now: float, _width: int) -> Run:
+def _phase(row: RequestRow, now: float, _width: int) -> Run:
     """The spinner, and where the request is."""
-    status = row.request.status
+    status = row.status
     blank = "" if status == "compacting" else " "
     return Run(f"{spinner(now)}{blank}{status}", STATUS_ROLES.get(status, ""))
 
 
-def _code(row: RequestLine) -> Run:
-    http = row.request.http
-    return Run(NONE if http is None else str(http), code_role(row.request))
+def _code(row: RequestRow) -> Run:
+    return Run(NONE if row.http is None else str(row.http), code_role(row))
 
 
 def code_role(request: RequestRow) -> str:
@@ -254,35 +254,16 @@ def code_role(request: RequestRow) -> str:
     return "bad" if request.http >= 500 or (request.bad and request.http < 400) else "wait" if request.bad else "good"
 
 
-def _details(row: RequestLine) -> Run:
-    if row.request.bad:
-        return Run(row.request.error or row.request.status, "bad")
-    return Run(row.request.cache.reason, "compact")
-
-
-def cached_share(shown: Any) -> float | None:
-    """The share of the input that came from the cache; of a request the one that was measured."""
-    if shown.cache.cached is not None:
-        return float(shown.cache.cached)
-    if not shown.cached_tokens or not shown.input_tokens:
-        return None
-    return float(shown.cached_tokens / shown.input_tokens)
-
-
-def session_share(row: SessionLine) -> float | None:
-    """Of all that was sent in the session, or by the agent."""
-    shown = row.shown
-    return (
-        shown.cached_tokens / shown.input_tokens if shown.input_tokens and shown.cached_tokens else shown.cache.cached
-    )
+def _details(row: RequestRow) -> Run:
+    return Run(row.error or row.status, "bad") if row.bad else Run(row.cache.reason, "compact")
 
 
 def _share(row: SessionLine) -> Run:
-    return _share_run(session_share(row), bool(row.shown.cache.reason))
+    return _share_run(life_share(row.shown), bool(row.shown.cache.reason))
 
 
-def _cached(row: RequestLine) -> Run:
-    return _share_run(cached_share(row.request), bool(row.request.cache.reason))
+def _cached(row: RequestRow) -> Run:
+    return _share_run(newest_share(row), bool(row.cache.reason))
 
 
 def _share_run(value: float | None, lost: bool) -> Run:
@@ -307,20 +288,18 @@ COLUMNS: Mapping[str, Column] = {
     "out": Column("Out", _plain(lambda row: tokens(_of(row).output_tokens)), right=True),
     "cache": Column("Cache", _styled(_share), right=True),
     "cached": Column("Cached", _styled(_cached), right=True),
-    "rate": Column(
-        "Rate", _plain(lambda row: rate(_of(row).throughput, getattr(_of(row), "endpoint", ""))), right=True
-    ),
+    "rate": Column("Rate", _plain(lambda row: rate(_of(row).throughput)), right=True),
     "trend": Column("Trend", _trend),
     "status": Column("Status", _styled(lambda row: _status(row.shown.status))),
-    "started": Column("Started", _plain(lambda row: clock(row.request.started_at))),
-    "finished": Column("Finished", _plain(lambda row: clock(row.request.finished_at))),
+    "started": Column("Started", _plain(lambda row: clock(row.started_at))),
+    "finished": Column("Finished", _plain(lambda row: clock(row.finished_at))),
     "phase": Column("Status", _phase),
     "session": Column("Session", _session),
-    "endpoint": Column("Endpoint", _plain(lambda row: row.request.endpoint)),
-    "elapsed": Column("Elapsed", _plain(lambda row: duration(row.request.elapsed)), right=True),
-    "latency": Column("Latency", _plain(lambda row: duration(row.request.elapsed)), right=True),
+    "endpoint": Column("Endpoint", _plain(lambda row: row.endpoint)),
+    "elapsed": Column("Elapsed", _plain(lambda row: took(row.elapsed)), right=True),
+    "latency": Column("Latency", _plain(lambda row: took(row.elapsed)), right=True),
     "code": Column("Code", _styled(_code), right=True),
-    "bad": Column("!", _styled(lambda row: Run("!" if row.request.bad else "", "bad"))),
+    "bad": Column("!", _styled(lambda row: Run("!" if row.bad else "", "bad"))),
     "details": Column("Details", _styled(_details)),
     "time": Column("Time", _plain(lambda row: clock(row.at))),
     "level": Column("Code", _styled(lambda row: Run(row.code, row.role)), right=True),

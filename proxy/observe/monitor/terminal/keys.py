@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-from proxy.observe.monitor.snapshot import Snapshot
+from proxy.observe.monitor.snapshot import RequestRow, Snapshot
 from proxy.observe.monitor.terminal.details import detail_lines
 from proxy.observe.monitor.terminal.layout import Area, areas, visible
 from proxy.observe.monitor.terminal.overlays import box_of, scrollable
 from proxy.observe.monitor.terminal.rows import (
     SORTS,
     EventLine,
-    RequestLine,
     Row,
     SessionLine,
+    key_of,
     rows_of,
     selected,
     sort_of,
@@ -197,7 +197,7 @@ def _placed(view: View, pane: Pane, rows: Sequence[Row], index: int) -> View:
     """The first row is not held: whatever becomes the first one is selected then."""
     index = max(0, min(index, len(rows) - 1))
     held = rows and (index or pane == "sessions")
-    place = Place(rows[index].key, index) if held else Place()
+    place = Place(key_of(rows[index]), index) if held else Place()
     return replace(view, places=MappingProxyType({**view.places, pane: place}))
 
 
@@ -255,8 +255,8 @@ def _detail_of(row: Row) -> Detail | None:
     match row:
         case SessionLine():
             return Detail("session", row.session.id)
-        case RequestLine():
-            return Detail("request", row.request.id)
+        case RequestRow():
+            return Detail("request", row.id)
         case EventLine(request=None, session=None):
             return None
         case EventLine(request=None):

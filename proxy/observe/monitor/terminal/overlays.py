@@ -10,7 +10,7 @@ from proxy.observe.monitor.terminal.cells import Line, Run, fit, fit_line, laid_
 from proxy.observe.monitor.terminal.panes import edge
 from proxy.observe.monitor.terminal.strip import allowance_lines
 from proxy.observe.monitor.terminal.view import View
-from proxy.observe.monitor.terminal.words import spinner
+from proxy.observe.monitor.words import spinner
 
 KEYS = (
     ("q", "quit, after a question"),

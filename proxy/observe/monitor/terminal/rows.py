@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Any
 
+from proxy.observe.monitor.sheet import SOUGHT
 from proxy.observe.monitor.snapshot import AgentRow, Notice, RequestRow, SessionRow, Snapshot, Throughput
 from proxy.observe.monitor.terminal.cells import clean, fit
 from proxy.observe.monitor.terminal.view import Key, Pane, Place, View
-from proxy.observe.monitor.terminal.words import NAME_WIDTH, model, session_name, share
+from proxy.observe.monitor.words import NAME_WIDTH, NO_SESSION, session_name, share
 
 #: How deep agents of agents are shown.
 MAX_DEPTH = 4
@@ -37,15 +38,6 @@ class SessionLine:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestLine:
-    request: RequestRow
-
-    @property
-    def key(self) -> Key:
-        return (self.request.id,)
-
-
-@dataclass(frozen=True, slots=True)
 class EventLine:
     """A failed request, a cache that was lost, or a notice. `request`: its id, to open it."""
 
@@ -57,14 +49,19 @@ class EventLine:
     project: str | None = None
     session: str | None = None
     provider: str | None = None
-    model: str = "-"
+    requested: str | None = None
+    resolved: str | None = None
 
     @property
     def key(self) -> Key:
         return (self.request, self.code, str(self.at), self.message)
 
 
-Row = SessionLine | RequestLine | EventLine
+Row = SessionLine | RequestRow | EventLine
+
+
+def key_of(row: Row) -> Key:
+    return (row.id,) if isinstance(row, RequestRow) else row.key
 
 
 def rows_of(pane: Pane, snapshot: Snapshot, view: View) -> list[Any]:
@@ -80,7 +77,7 @@ def selected(rows: Sequence[Row], place: Place) -> int:
     """The index of the selected row; 0 of none."""
     if place.key is None or not rows:
         return 0
-    found = next((index for index, row in enumerate(rows) if row.key == place.key), None)
+    found = next((index for index, row in enumerate(rows) if key_of(row) == place.key), None)
     return min(place.index, len(rows) - 1) if found is None else found
 
 
@@ -106,37 +103,31 @@ def _common(one: str, other: str) -> int:
 # What is shown, by the words of the filter.
 
 
-def _wanted(words: str) -> Callable[[Iterable[object]], bool]:
+def _wanted(words: str) -> Callable[[Any], bool]:
     wanted = words.casefold().split()
 
-    def test(texts: Iterable[object]) -> bool:
+    def test(row: Any) -> bool:
         if not wanted:
             return True
-        whole = " ".join(str(text) for text in texts if text).casefold()
+        rows = (row, *getattr(row, "agents", ()))
+        texts = (str(text) for each in rows for text in _texts(each) if text)
+        whole = " ".join((NO_SESSION if _whose(row) is None else "", *texts)).casefold()
         return all(word in whole for word in wanted)
 
     return test
 
 
-def _session_texts(row: SessionRow) -> Iterator[object]:
-    yield from (session_name(row.id), row.id, row.project)
-    yield from _named(row)
-    for agent in row.agents:
-        yield agent.id
-        yield from _named(agent)
+def _whose(row: Any) -> str | None:
+    session: str | None = row.id if isinstance(row, SessionRow) else row.session
+    return session
 
 
-def _named(row: SessionRow | AgentRow) -> Iterator[object]:
-    yield from (row.provider, row.requested, row.resolved, row.effort, row.status)
-
-
-def _request_texts(row: RequestRow) -> Iterator[object]:
-    yield from (session_name(row.session), row.session, row.project, row.agent, row.provider, row.requested)
-    yield from (row.resolved, row.effort, row.status, row.endpoint, row.http, row.error, row.id, row.cache.reason)
-
-
-def _event_texts(row: EventLine) -> Iterator[object]:
-    yield from (session_name(row.session), row.session, row.project, row.provider, row.model, row.code, row.message)
+def _texts(row: Any) -> Iterator[object]:
+    for path in SOUGHT:
+        value = row
+        for name in path.split("."):
+            value = getattr(value, name, None)
+        yield value
 
 
 # Sessions, each with its agents below it when they are open.
@@ -146,7 +137,7 @@ def _sessions(snapshot: Snapshot, view: View) -> list[SessionLine]:
     test = _wanted(view.words)
     order = SORTS["sessions"][sort_of("sessions", view)]
     rows = sorted(snapshot.sessions, key=lambda row: session_name(row.id))
-    rows = sorted((row for row in rows if test(_session_texts(row))), key=order)
+    rows = sorted((row for row in rows if test(row)), key=order)
     return [line for row in rows for line in _with_agents(row, row.id in view.opened)]
 
 
@@ -209,17 +200,12 @@ SORTS: Mapping[str, Mapping[str, Callable[[Any], float]]] = {
 # Requests.
 
 
-def _active(snapshot: Snapshot, view: View) -> list[RequestLine]:
-    test = _wanted(view.words)
-    return [RequestLine(row) for row in snapshot.active if test(_request_texts(row))]
+def _active(snapshot: Snapshot, view: View) -> list[RequestRow]:
+    return list(filter(_wanted(view.words), snapshot.active))
 
 
-def _recent(snapshot: Snapshot, view: View) -> list[RequestLine]:
-    test = _wanted(view.words)
-    order = SORTS["recent"][sort_of("recent", view)]
-    return [
-        RequestLine(row) for row in sorted(filter(lambda row: test(_request_texts(row)), snapshot.recent), key=order)
-    ]
+def _recent(snapshot: Snapshot, view: View) -> list[RequestRow]:
+    return sorted(filter(_wanted(view.words), snapshot.recent), key=SORTS["recent"][sort_of("recent", view)])
 
 
 # Events: what went wrong and what somebody should know, the newest first.
@@ -233,7 +219,7 @@ def _events(snapshot: Snapshot, view: View) -> list[EventLine]:
     told = {(row.session, row.cache.reason) for row in lost}
     found += [_cache_event(row) for row in lost]
     found += [_notice(row, projects) for row in snapshot.notices if (row.session, _reason(row)) not in told]
-    return sorted((row for row in found if test(_event_texts(row))), key=lambda row: -row.at)
+    return sorted((row for row in found if test(row)), key=lambda row: -row.at)
 
 
 def _failure(row: RequestRow) -> EventLine:
@@ -256,8 +242,8 @@ def _cache_event(row: RequestRow) -> EventLine:
 
 def _of_request(row: RequestRow, code: str, role: str, message: str) -> EventLine:
     at = row.started_at + row.elapsed if row.finished_at is None else row.finished_at
-    name = model(row.requested, row.resolved)
-    return EventLine(at, code, role, message, row.id, row.project, row.session, row.provider, name)
+    names = row.provider, row.requested, row.resolved
+    return EventLine(at, code, role, message, row.id, row.project, row.session, *names)
 
 
 def _notice(row: Notice, projects: Mapping[str | None, str | None]) -> EventLine:

@@ -15,7 +15,7 @@ from proxy.observe.monitor.terminal.panes import EMPTY, TITLES, boxed, pane_line
 from proxy.observe.monitor.terminal.rows import Row, name_width, rows_of
 from proxy.observe.monitor.terminal.strip import allowance_lines, strip_line
 from proxy.observe.monitor.terminal.view import PANES, Detail, Pane, View
-from proxy.observe.monitor.terminal.words import duration
+from proxy.observe.monitor.words import duration
 
 #: Keys that are named in the last line.
 FOOTER = (

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.observe.monitor.terminal.cells import Line, Run, clean, cut, fit, fit_line, line_width
-from proxy.observe.monitor.terminal.words import bar, duration, moment, window
+from proxy.observe.monitor.words import age, bar, duration, moment, percent, window
 
 #: Per cent from which a window is shown as a warning, and as used up.
 WARN_AT, BAD_AT = 80.0, 95.0
@@ -69,15 +69,15 @@ def _window(row: AllowanceRow, form: Form, now: float) -> list[Run]:
     found = [Run(f" {name}{cut(clean(window(row.window)), LIMIT_WIDTH)} ", "dim")]
     if form.bar:
         found.append(Run(bar(row.used, form.bar) + " ", role))
-    found.append(Run(percent(row), role))
+    found.append(Run(used(row), role))
     if row.used >= form.resets and row.resets_at is not None and row.resets_at > now:
         found.append(Run(f" ↻{duration(row.resets_at - now)}", "dim"))
     return found
 
 
-def percent(row: AllowanceRow) -> str:
+def used(row: AllowanceRow) -> str:
     """What is used; of a window that has begun again nobody knows."""
-    return "-" if row.reset else f"{min(max(row.used, 0.0), 999.0):.0f}%"
+    return "-" if row.reset else percent(min(max(row.used, 0.0), 999.0))
 
 
 def role_of(row: AllowanceRow, now: float) -> str:
@@ -103,15 +103,15 @@ def _row(row: AllowanceRow, now: float, named: int) -> Line:
     """`named`: columns of the provider, with its account."""
     role = role_of(row, now)
     reset = "begun again since" if row.reset else "" if row.resets_at is None else _reset(row.resets_at, now)
-    age = max(0.0, now - row.as_of)
-    old = "wait" if age > OLD_S else "dim"
+    past = max(0.0, now - row.as_of)
+    old = "wait" if past > OLD_S else "dim"
     return (
         Run(f" {fit(row.provider, named)} ", "bold"),
         Run(fit(" ".join(part for part in (row.limit, row.window) if part), 18)),
         Run(f" {bar(row.used, 10)} ", role),
-        Run(fit(percent(row), 4, right=True), role),
+        Run(fit(used(row), 4, right=True), role),
         Run(f"  {fit(reset, 25)}"),
-        Run(f" {duration(age)} ago", old),
+        Run(f" {age(past)}", old),
     )
 
 

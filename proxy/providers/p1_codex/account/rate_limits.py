@@ -1,6 +1,6 @@
 """P1's rate limits as the backend reports them: in headers, in events, and when asked.
 
-They are kept for the log, the terminal and a monitor. They never stop a request: the backend knows better, and credits
+They are kept for the log, the terminal and the monitor. They never stop a request: the backend decides, and credits
 may pay.
 """
 
@@ -25,27 +25,27 @@ from proxy.providers.accounts.allowance_store import HearsAllowance
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import client_error
 
-#: The limit behind every model that has none of its own.
+#: The limit of every model without one of its own.
 MAIN = "codex"
-#: Accounts and limits beyond this are not those of one user; the oldest go.
+#: More accounts and limits than one user has; the oldest go.
 MAX_ACCOUNTS = 16
 MAX_LIMITS = 16
 MAX_WORD = 60
 
-#: A report that says what the last one said is passed on this often, in seconds: one comes with every answer.
+#: Seconds between two reports of the same content that are passed on: one comes with every answer.
 REPEAT_S = 10.0
 
-#: The log tells of a window when its use passes one of these steps, in per cent.
+#: The log reports a window when its use passes one of these steps, in per cent.
 LOG_STEP = 10
 
-#: Positions, not durations: how long a window is stands beside it.
+#: Positions, not durations: the length of a window is given beside it.
 POSITIONS = ("primary", "secondary")
 _USED = re.compile(rf"x-(.{{1,{MAX_WORD}}})-(?:{'|'.join(POSITIONS)})-used-percent")
 _YES = frozenset({"true", "1"})
 
 
 def of_headers(headers: Mapping[str, str], now: float) -> RateLimitStatus | None:
-    """What the headers of an answer tell; None when that is nothing. `headers`: whatever their spelling."""
+    """Rate limits in the headers of an answer, in any spelling; None when there are none."""
     known = {str(name).lower(): str(value) for name, value in headers.items()}
     limits: dict[str, tuple[Window, ...]] = {}
     for name in known:
@@ -82,7 +82,7 @@ def _is_yes(value: str | None) -> bool:
 
 
 def of_event(event: Mapping[str, Any], now: float) -> RateLimitStatus:
-    """What a `codex.rate_limits` event tells."""
+    """Rate limits in a `codex.rate_limits` event."""
     limit = event.get("metered_limit_name")
     name = _limit_id(limit) if isinstance(limit, str) and limit else MAIN
     windows = _windows(event.get("rate_limits"), POSITIONS, now)
@@ -91,7 +91,8 @@ def of_event(event: Mapping[str, Any], now: float) -> RateLimitStatus:
 
 
 def of_usage(answer: Mapping[str, Any], now: float) -> RateLimitStatus:
-    """What the usage endpoint answers. Limits beside the main one are called as the backend calls them for people."""
+    """Rate limits in an answer of the usage endpoint. Additional limits have the names that the backend shows to
+    people."""
     members = tuple(f"{position}_window" for position in POSITIONS)
     limits = {MAIN: _windows(answer.get("rate_limit"), members, now)}
     more = answer.get("additional_rate_limits")
@@ -104,13 +105,13 @@ def of_usage(answer: Mapping[str, Any], now: float) -> RateLimitStatus:
 
 
 def usage_allowance(answer: Mapping[str, Any], now: float) -> Allowance:
-    """What the usage endpoint answers, in the form of all providers."""
+    """The allowance in an answer of the usage endpoint."""
     return allowance_of(of_usage(answer, now), now)
 
 
-def allowance_of(told: RateLimitStatus, now: float, *, whole: bool = True) -> Allowance:
-    """Rate limits in the form of all providers. `whole`: they are all that there are."""
-    credits = told.credits
+def allowance_of(status: RateLimitStatus, now: float, *, whole: bool = True) -> Allowance:
+    """The allowance of these rate limits. `whole`: they are complete."""
+    credits = status.credits
     return Allowance(
         tuple(
             AllowanceWindow(
@@ -121,10 +122,10 @@ def allowance_of(told: RateLimitStatus, now: float, *, whole: bool = True) -> Al
                 minutes=window.minutes,
                 resets_at=window.resets_at,
             )
-            for limit, windows in told.limits.items()
+            for limit, windows in status.limits.items()
             for window in windows
         ),
-        plan=told.plan or "",
+        plan=status.plan or "",
         notes=() if credits is None else (f"Credits: {_credits_in_words(credits)}",),
         whole=whole,
         pays_on=credits is not None and (credits.available or credits.unlimited),
@@ -159,7 +160,7 @@ def _minutes(seconds: Any) -> float | None:
 
 
 def window_of(*, used: Any, minutes: Any, resets_at: Any, resets_after: Any, now: float) -> Window | None:
-    """A window out of numbers or texts; None without a share that is used. A wait is taken before a moment: it holds
+    """Builds a window from numbers or texts; None without a used share. A wait is preferred to a moment: it is right
     whatever this machine's clock says."""
     share = _amount(used)
     if share is None:
@@ -170,13 +171,13 @@ def window_of(*, used: Any, minutes: Any, resets_at: Any, resets_after: Any, now
 
 
 def _amount(value: Any) -> float | None:
-    """A number that can be one: not below nothing, and not so large that a date overflows."""
+    """A finite number within the range of dates; None for anything else."""
     found = number(value)
     return found if found is not None and 0 <= found < 1e11 else None
 
 
 def credits_of(value: Any) -> Credits | None:
-    """Credits as events and the usage endpoint have them."""
+    """The credits in an event or an answer of the usage endpoint."""
     if not isinstance(value, Mapping):
         return None
     balance = value.get("balance")
@@ -190,7 +191,7 @@ def _plan(holder: Mapping[str, Any]) -> str | None:
 
 
 def _limit_id(name: str) -> str:
-    """A limit's name as it stands in headers."""
+    """A limit's name as written in headers."""
     return name[:MAX_WORD].lower().replace("_", "-")
 
 
@@ -202,15 +203,15 @@ class RateLimits:
         self._allowances = allowances
         self._clock = clock
         self._known: OrderedDict[str | None, RateLimitStatus] = OrderedDict()
-        self._told: dict[str | None, tuple[object, float]] = {}
+        self._reported: dict[str | None, tuple[object, float]] = {}
 
     @property
     def known(self) -> Mapping[str | None, RateLimitStatus]:
-        """Account -> what is known of it, the one heard of last at the end."""
+        """Account -> its rate limits, the latest report last."""
         return MappingProxyType(self._known)
 
     def observe_headers(self, account: str | None, headers: Mapping[str, str]) -> None:
-        """Takes note of the headers of an answer. What refused an earlier one is not blamed for this one."""
+        """Stores the headers of an answer. The limit that refused an earlier answer is not blamed for this one."""
         found = of_headers(headers, self._clock())
         if found is not None:
             self._keep(account, found)
@@ -218,12 +219,12 @@ class RateLimits:
             self._known[account] = replace(known, active=None)
 
     def observe_event(self, account: str | None, event: Mapping[str, Any]) -> None:
-        """Takes note of a `codex.rate_limits` event."""
+        """Stores a `codex.rate_limits` event."""
         self._keep(account, of_event(event, self._clock()))
 
     def client_error(self, account: str | None, error: UpstreamError) -> UpstreamError:
-        """The error as the client gets it; that of a spent limit tells when the limit really ends. The backend's own
-        number may be that of another window: with the week used up it has named the end of the five hours."""
+        """The error for the client. A spent limit's error has the time at which it really ends, since the backend may
+        name another window: with the week used up it has named the end of the five hours."""
         known, now = self._known.get(account), self._clock()
         if error.kind == "usage_limit" and known is not None:
             moment = known.spent_until(known.active or MAIN, now)
@@ -242,7 +243,7 @@ class RateLimits:
             plan=fresh.plan or old.plan,
         )
         if len(self._known) > MAX_ACCOUNTS:
-            self._told.pop(self._known.popitem(last=False)[0], None)
+            self._reported.pop(self._known.popitem(last=False)[0], None)
         self._tell(account, fresh)
         for limit, windows in fresh.limits.items():
             before = old.limits.get(limit, ())
@@ -252,16 +253,16 @@ class RateLimits:
                     self._log_window(limit, window)
 
     def _tell(self, account: str | None, fresh: RateLimitStatus) -> None:
-        """Passes a report on. Ends that only moved with the clock are no news."""
+        """Passes a report on, unless only its end moved with the clock."""
         used = {limit: [window.used for window in windows] for limit, windows in fresh.limits.items()}
         now, said = self._clock(), (used, fresh.credits, fresh.plan)
-        before = self._told.get(account)
+        before = self._reported.get(account)
         if before is None or before[0] != said or not 0 <= now - before[1] < REPEAT_S:
-            self._told[account] = said, now
+            self._reported[account] = said, now
             self._allowances.tell(LABEL, account, allowance_of(fresh, now, whole=False))
 
     def _log_window(self, limit: str, window: Window) -> None:
-        """One line, when the use of a window passed a step or fell back."""
+        """Logs a window whose use passed a step or fell back."""
         self._log.write(
             "info",
             LABEL,

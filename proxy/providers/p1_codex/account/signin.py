@@ -1,7 +1,7 @@
 """P1's sign-in: addresses, parameters and claims of the issuer behind the Codex backend.
 
-Two ways in, both ending in an authorization code: a browser on this machine, or a code typed on another one. The
-issuer's device flow has a form of its own. The vendor's own `auth.json` is never touched.
+Two ways to sign in, both ending in an authorization code: a browser on this machine, or a code typed on another one.
+The issuer's device flow is not the standard one. The vendor's own `auth.json` is never touched.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ ORIGINATOR = "model-proxy"
 PORTS = (1455, 1457)
 CALLBACK_PATH = "/auth/callback"
 
-#: A token response without `expires_in`.
+#: Seconds that a token without `expires_in` is valid.
 DEFAULT_EXPIRES_S = 3600
 
-#: Added to the issuer's interval between two polls.
+#: Seconds added to the issuer's interval between two polls.
 DEVICE_MARGIN_S = 3.0
 
 #: The issuer answers these until the user has entered the code.
 DEVICE_PENDING = {403, 404}
 
-#: Where the account id may be, in this order: paths into the claims of a token.
+#: Paths into the claims of a token where the account id may be, in this order.
 ACCOUNT_CLAIMS: tuple[tuple[str | int, ...], ...] = (
     ("chatgpt_account_id",),
     ("https://api.openai.com/auth", "chatgpt_account_id"),
@@ -78,7 +78,7 @@ def _at(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def account_id(id_token: object, access_token: object) -> str | None:
-    """The account that requests are made for; None is no error, the account header is then left out."""
+    """The account that requests are made for. None is no error: the account header is then left out."""
     for token in (id_token, access_token):
         found = claims(token)
         for path in ACCOUNT_CLAIMS:
@@ -89,7 +89,7 @@ def account_id(id_token: object, access_token: object) -> str | None:
 
 
 def credential_from(body: Mapping[str, Any], old: Credential | None, now_ms: int) -> Credential:
-    """A token response as a credential. What a renewal leaves out (refresh token, account) stays as in `old`.
+    """A token response as a credential. What a renewal leaves out (refresh token, account) is kept from `old`.
 
     {"id_token": "<jwt>", "access_token": "<jwt>", "refresh_token": "…", "expires_in": 864000}
 
@@ -103,7 +103,7 @@ def credential_from(body: Mapping[str, Any], old: Credential | None, now_ms: int
 
 
 def credential_file(config_root: Path) -> CredentialFile:
-    """Where P1's credential is."""
+    """The file of P1's credential."""
     return CredentialFile(config_root, LABEL)
 
 
@@ -177,7 +177,7 @@ class CodexAccount(StoredAccount):
         return await sign_in.run(partial(self._save_new, say), say=say, read=read)
 
     async def _with_code(self, client: TokenClient, say: Say) -> Credential:
-        """The user enters a code on any device."""
+        """Signs in with a code that the user enters on any device."""
         device = await self._device_code(client)
         say(f"Open {self._issuer}/codex/device on any device and enter this code (valid for 15 minutes):")
         say(device["user_code"])
@@ -207,7 +207,8 @@ class CodexAccount(StoredAccount):
         return {**body, "user_code": user_code}
 
     async def _ask_device(self, client: TokenClient, body: Mapping[str, Any]) -> Mapping[str, Any] | Poll:
-        """One poll. The end is {"authorization_code": "…", "code_verifier": "…"}: here the server made the verifier."""
+        """Polls once. The last answer is {"authorization_code": "…", "code_verifier": "…"}: here the server made the
+        verifier."""
         answer = await client.post_json(f"{self._issuer}/api/accounts/deviceauth/token", body)
         if answer.status in DEVICE_PENDING:
             return Poll.PENDING

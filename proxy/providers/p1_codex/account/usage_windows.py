@@ -1,4 +1,4 @@
-"""What is left of P1's rate limits: one question to the backend."""
+"""What is left of P1's rate limits, asked of the backend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SERVICE = "Codex"
 async def ask(
     credentials: CredentialSource, config: Config, session: aiohttp.ClientSession, clock: Callable[[], float]
 ) -> UsageReport:
-    """Raises ProxyError with a message for the terminal."""
+    """Asks the backend what is left. Raises ProxyError with a message for the terminal."""
     send = partial(_send, config, session)
     return await ask_usage(LABEL, SERVICE, credentials, send, usage_allowance, clock, moments=False)
 

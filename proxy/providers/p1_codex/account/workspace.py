@@ -1,7 +1,7 @@
-"""Where the account's workspace is served: some are bound to a region, with a backend or a mark of their own.
+"""Where the account's workspace is served: some are bound to a region, with their own backend or mark.
 
-The vendor's own client asks for this before anything else, and sends nothing when it gets no answer. Here a question
-that fails only means that the configured address is used.
+The vendor's own client asks for this first, and sends nothing without an answer. Here a failed question only means that
+the configured address is used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proxy.settings import UnfitValue, is_loopback, url
 
 OVERRIDE_HEADER = "x-openai-account-routing-override"
 
-#: Below an address that ends in this the question is known to be answered.
+#: Addresses with this ending are known to answer the question.
 _RESPONSES = "/codex/responses"
 _QUESTION = "/wham/accounts/check"
 _MEMBERS = ("workspace_backend_origin", "account_routing_override")
@@ -36,15 +36,16 @@ _ANYWHERE = "NO_CONSTRAINT"
 _OVERRIDE = re.compile(r"[a-z0-9_-]{1,40}")
 
 MAX_ANSWER_BYTES = 256 * 1024
-#: A first request waits for the answer, so not for long.
+#: Short, since the first request waits for the answer.
 TIMEOUT_S = 5.0
-#: For how long an answer is believed, and a failure is not repeated.
+#: Seconds for which an answer is kept, and for which a failed question is not repeated.
 KEPT_S, FAILED_S = 3600.0, 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """`origin` stands in for that of the configured address, `override` is told with each request."""
+    """The place where an account is served. `origin` replaces that of the configured address, `override` is sent with
+    each request."""
 
     origin: str | None = None
     override: str | None = None
@@ -57,13 +58,13 @@ class Workspace:
         return configured if self.origin is None else self.origin + urlsplit(configured).path
 
     def headers(self, others: dict[str, str]) -> dict[str, str]:
-        """The headers of a request, with what the workspace adds."""
+        """The headers of a request with the workspace's own."""
         return others if self.override is None else {**others, OVERRIDE_HEADER: self.override}
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was learnt, until when; `failed` is the token for which the question failed."""
+    """A known workspace and its expiry; `failed` is the token for which the question failed."""
 
     workspace: Workspace
     until: float
@@ -71,7 +72,7 @@ class _Known:
 
 
 class Workspaces:
-    """Asks once for each account, and again when the answer is old."""
+    """Asks once for each account, and again when the answer has expired."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -79,7 +80,7 @@ class Workspaces:
         self._known: dict[tuple[str, str], _Known] = {}  # one entry: by account and address
 
     async def of(self, credential: Credential) -> Workspace:
-        """The workspace of the account; any that is served anywhere when the answer is missing or strange. Raises
+        """The workspace of the account; one without constraints when the answer is missing or strange. Raises
         UpstreamError when an outgoing proxy fails."""
         codex = self._services.config().section(CodexSettings)
         account, base = credential.account_id, codex.base_url
@@ -95,7 +96,7 @@ class Workspaces:
                 break
             finally:
                 self._asking = None
-                asked.set()  # all at once: a queue would pull a burst of requests apart
+                asked.set()  # all at once: a queue would spread out a burst of requests
         return known.workspace
 
     def _fresh(self, account: str, base: str, credential: Credential) -> _Known | None:
@@ -118,8 +119,8 @@ class Workspaces:
         return known
 
     async def _ask(self, base: str, credential: Credential) -> Mapping[str, Any]:
-        """The answer, over a connection that the request can then use. Raises UnfitValue; and UpstreamError when an
-        outgoing proxy fails, which the request would meet as well."""
+        """Asks over a connection that the request can then use. Raises UnfitValue; UpstreamError when an outgoing proxy
+        fails, which the request would meet as well."""
         headers = with_credential(account_headers(self._services.config()), credential)
         address, timeout = base.removesuffix(_RESPONSES) + _QUESTION, aiohttp.ClientTimeout(total=TIMEOUT_S)
         try:
@@ -141,7 +142,7 @@ class Workspaces:
 
 
 def workspace_of(answer: Mapping[str, Any], account: str, base: str) -> Workspace:
-    """The workspace of an account. Raises UnfitValue when it is missing, or sends elsewhere than to an https origin."""
+    """Reads the workspace of an account. Raises UnfitValue when it is missing, or its origin is not https."""
     accounts = answer.get("accounts")
     rows = [row for row in accounts if isinstance(row, Mapping)] if isinstance(accounts, list) else []
     row = next((row for row in rows if row.get("id") == account), None)

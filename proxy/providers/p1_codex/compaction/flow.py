@@ -1,8 +1,8 @@
-"""P1's own compaction around an ordinary turn: before a request for a summary the backend is asked for its encrypted
-item, and a later request that begins with that summary is sent with the item instead.
+"""P1's own compaction around an ordinary turn. Before a request for a summary the backend is asked for its encrypted
+item. A later request that begins with that summary is sent with the item instead.
 
-Nothing depends on it. Whatever fails here, the client gets the summary it asked for, and a request that the backend
-refuses with the item is sent again without it.
+Nothing depends on it. When anything here fails, the client still gets its summary. A request that the backend refuses
+with the item is sent again without it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from proxy.providers.upstream.transport import Transport, UpstreamRequest
 class CompactionFlowLimits:
     """
     wait_s         how long the encrypted item may take, since the client waits for its summary meanwhile
-    summary_chars  a summary is some pages; of a longer answer nothing is kept
+    summary_chars  a summary is some pages; a longer answer is not kept
     """
 
     wait_s: float = 300.0
     summary_chars: int = 4 * 1024 * 1024
 
 
-#: Ends of an answer that leave nothing out. A client refuses a summary that calls tools.
+#: Stop reasons of a complete answer. A client refuses a summary that calls tools.
 _WHOLE = frozenset({"end_turn", "stop_sequence", "tool_use"})
 _WHOLE_SUMMARY = _WHOLE - {"tool_use"}
 
@@ -55,8 +55,8 @@ class _Unusable(Exception):
 
 @dataclass(slots=True)
 class _AnswerEnd:
-    """What is kept of an answer on its way to the client: how it ended, and its texts up to `limit` characters. They
-    are None when nobody needs them."""
+    """What is kept of an answer on its way to the client: its end, and its texts up to `limit` characters. The texts
+    are None when they are not needed."""
 
     limit: int
     texts: list[str] | None = None
@@ -79,8 +79,8 @@ class _AnswerEnd:
 
 @dataclass(slots=True)
 class _CompactionTurn:
-    """A turn that a compaction concerns: its answer confirms the compaction `attempt` (`boundary`), or it was asked
-    for with the result of that compaction."""
+    """A turn of a compaction. Its answer confirms the compaction `attempt` (`boundary`), or its request contains the
+    result of that compaction."""
 
     call: Call
     owner: Owner
@@ -90,7 +90,7 @@ class _CompactionTurn:
 
 
 class CompactionFlow:
-    """Makes, replays and drops the compactions of all conversations. One object for all requests."""
+    """Makes, replays and drops the compactions of all conversations. One object serves all requests."""
 
     def __init__(self, signer: Signer, transport: Transport) -> None:
         self._limits = signer.services.tuning.of(CompactionFlowLimits)
@@ -102,7 +102,7 @@ class CompactionFlow:
     def run(
         self, call: Call, prepared: Prepared, turn: Callable[[Prepared], CodexTurn]
     ) -> AsyncGenerator[list[Event], None]:
-        """The answer of `turn` to the call, in batches. Raises ProxyError as the turn does."""
+        """Yields the answer of `turn` to the call, in batches. Raises ProxyError as the turn does."""
         if call.owner is None:
             return turn(prepared).run()
         if not self._services.config().section(CodexSettings).server_compaction:
@@ -117,7 +117,7 @@ class CompactionFlow:
         ending = _AnswerEnd(self._limits.summary_chars, [] if plan.boundary else None)
         try:
             if plan.boundary:
-                yield await running.opening()  # the client does not know of the work that comes first
+                yield await running.opening()  # the client does not see the work that comes first
                 plan.settled = not await self._compact(plan, prepared)
             async with aclosing(running.run()) as batches:
                 async for batch in batches:
@@ -136,7 +136,7 @@ class CompactionFlow:
     # -- before the turn
 
     def _plan(self, call: Call, owner: Owner, prepared: Prepared) -> tuple[_CompactionTurn | None, Prepared]:
-        """What the turn has to do with a compaction, and the request that it sends."""
+        """How a compaction concerns the turn, and the request that it sends."""
         if is_compaction(call.request):
             attempt = self._store.begin(owner, prepared.body["model"], self._services.clock())
             return _CompactionTurn(call, owner, attempt, boundary=True), prepared
@@ -153,7 +153,7 @@ class CompactionFlow:
         return _CompactionTurn(call, owner, found.attempt, boundary=False), native
 
     async def _compact(self, plan: _CompactionTurn, prepared: Prepared) -> bool:
-        """Asks for the encrypted item and keeps it; whether it is kept."""
+        """Asks for the encrypted item; returns whether it was kept."""
         call, started = plan.call, self._services.clock()
         body = compaction_body(prepared.body)
         items = len(body["input"])
@@ -189,7 +189,7 @@ class CompactionFlow:
             return await signed.attempts().ask(send)
 
     async def _read(self, request: UpstreamRequest) -> str:
-        """One answer to its end."""
+        """Reads one answer to its end."""
         found: list[str] = []
         completed = False
         async with aclosing(self._transport(request)) as batches:

@@ -1,9 +1,9 @@
-"""P1's own compaction of a conversation, as far as it is data: what is asked for, what is kept of the answer, and how
-it stands in later requests.
+"""P1's own compaction of a conversation, as data: what is asked for, what is kept of the answer, and its place in later
+requests.
 
 The backend can turn a conversation into one encrypted item, which the model reads better than any summary in words.
-Claude Code knows nothing of it: it asks for a summary and begins its next request with that. So both are made, and
-where the summary comes back the encrypted item takes its place. Pure; who sends and who remembers is decided elsewhere.
+Claude Code does not know of it: it asks for a summary and begins its next request with that. So both are made, and the
+encrypted item replaces the summary when that comes back. Pure; sending and remembering happen elsewhere.
 
 In an `input` the *envelope* leads, `additional_tools` and developer messages; the *conversation* is all else.
 """
@@ -17,16 +17,16 @@ from proxy.core.effort import is_instruction
 
 Item = dict[str, Any]
 
-#: As the last item of an input: compact what stands before.
+#: As the last item of an input: compact everything before it.
 TRIGGER: Item = {"type": "compaction_trigger"}
 
-#: Messages up to here stay beside the encrypted item, the newest first.
+#: The newest messages up to this limit stay beside the encrypted item.
 RETAINED_TOKENS = 20_000
-#: The measure of that limit: coarse, since it need not agree with any bill.
+#: A coarse measure for that limit, since it need not agree with any bill.
 BYTES_A_TOKEN = 4
 IMAGE_TOKENS = 2000
 
-#: A shorter one may occur anywhere in a conversation, so it would not tell where the item belongs.
+#: A shorter summary may occur anywhere in a conversation, so it would not show where the item belongs.
 MIN_SUMMARY_BYTES = 32
 
 _RETAINED_ROLES = frozenset({"user", "developer", "system"})
@@ -47,7 +47,7 @@ def _is_envelope(item: Item) -> bool:
 
 
 def compaction_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The request for the encrypted item, out of the translated request for a summary, which stays as it was."""
+    """The request for the encrypted item, made from the translated request for a summary, which is not changed."""
     envelope, conversation = split(body["input"])
     tools = [item for item in envelope if item["type"] == "additional_tools"]
     kept = {name: value for name, value in body.items() if name != "instructions"}
@@ -56,7 +56,7 @@ def compaction_body(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_instruction(conversation: Sequence[Item]) -> list[Item]:
-    """The conversation before somebody asked for a summary: without those texts in the last message of the user."""
+    """The conversation without the request for a summary: those texts in the user's last message are removed."""
     place = next(
         (place for place in reversed(range(len(conversation))) if conversation[place].get("role") == "user"), None
     )
@@ -81,7 +81,7 @@ def encrypted_content(event: Mapping[str, Any]) -> str | None:
 
 
 def native_history(body: Mapping[str, Any], encrypted: str) -> list[Item]:
-    """What stands for the conversation from now on: its newest messages, and the encrypted item.
+    """What replaces the conversation from now on: its newest messages, and the encrypted item.
 
     body  the translated request for a summary
     """
@@ -91,7 +91,7 @@ def native_history(body: Mapping[str, Any], encrypted: str) -> list[Item]:
 
 
 def _retained(conversation: Sequence[Item]) -> list[Item]:
-    """The newest messages within the limit, in their order. The first that does not fit is cut and ends the list."""
+    """The newest messages within the limit, in their order. The first that does not fit is cut, and is the last."""
     kept: list[Item] = []
     left = RETAINED_TOKENS
     for item in reversed(conversation):
@@ -109,7 +109,7 @@ def _retained(conversation: Sequence[Item]) -> list[Item]:
 
 
 def message_tokens(message: Item) -> int:
-    """What a message takes of the limit, at least 1."""
+    """Tokens of a message towards the limit, at least 1."""
     return max(1, sum(_part_tokens(part) for part in message["content"]))
 
 
@@ -140,12 +140,12 @@ def _utf8(text: str) -> bytes:
 
 
 def summary_of(answer: str) -> str | None:
-    """The summary in an answer as the client will send it back, or None when there is too little to recognise.
+    """The summary in an answer as the client will send it back, or None when it is too short to be recognised.
 
     >>> summary_of("<analysis>hm</analysis><summary> The user wants a parser for dates. </summary>")
     'The user wants a parser for dates.'
     """
-    # Half a character each in two events is one character for the client.
+    # Two events with half a character each give the client one character.
     whole = answer.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     before, _, after = _around(whole, "analysis") or (whole, "", "")
     whole = before + after
@@ -155,23 +155,23 @@ def summary_of(answer: str) -> str | None:
 
 
 def _around(text: str, tag: str) -> tuple[str, str, str] | None:
-    """What stands before the first element of this name, in it and behind it; None when there is none that ends. A
-    pattern would look for the end anew from every beginning."""
+    """The text before, inside and after the first element of this name; None when none is closed. A pattern would
+    search for the end again from every beginning."""
     before, _, rest = text.partition(f"<{tag}>")
     inside, end, after = rest.partition(f"</{tag}>")
     return (before, inside, after) if end else None
 
 
 def _with_few_blank_lines(text: str) -> str:
-    """Clients tidy a summary: more than one blank line in a row becomes one. Two or three rounds do, where a pattern
-    takes ten times as long; and the text can be as long as a request."""
+    """Collapses runs of blank lines to one, as clients do with a summary. Two or three rounds are enough, where a
+    pattern takes ten times as long; the text can be as long as a request."""
     while "\n\n\n" in text:
         text = text.replace("\n\n\n", "\n\n")
     return text
 
 
 def mismatch(conversation: Sequence[Item], summary: str) -> str | None:
-    """Why this conversation is not the one behind the summary; None when it is."""
+    """Why this conversation does not begin with the summary; None when it does."""
     first = conversation[0]
     if first.get("type") != "message":
         return "no_message"
@@ -184,8 +184,8 @@ def _occurrences(part: Mapping[str, Any], summary: str) -> int:
 
 
 def replayed(items: Sequence[Item], history: Sequence[Item], summary: str) -> list[Item]:
-    """An input with the history in the place of its summary. What else the first message says stays behind it: the
-    client puts reminders there, and the next prompt when it followed at once."""
+    """An input with the history in the place of its summary. The rest of the first message follows: the client puts
+    reminders there, and the next prompt when that came at once."""
     envelope, conversation = split(items)
     first = conversation[0]
     parts = [part for part in first["content"] if not _occurrences(part, summary)]

@@ -2,7 +2,7 @@
 
     (none) ── begin ──▶ preparing ── store ──▶ unconfirmed ── confirm ──▶ confirmed ── replay ──▶ confirmed
 
-Whatever does not fit ends in (none), and then the client's own summary is all there is. Two compactions of one owner
+Anything that does not fit ends in (none): only the client's own summary is left. Two compactions of one owner
 may overlap: `begin` counts, and only the newest attempt has an effect.
 """
 
@@ -19,16 +19,17 @@ from proxy.providers.p1_codex.compaction.items import Item, mismatch, replayed, 
 
 
 class Phase(Enum):
-    """How far a compaction is."""
+    """The progress of a compaction."""
 
     PREPARING = auto()  # the upstream is asked
     UNCONFIRMED = auto()  # the encrypted item is here; the summary is being written
-    CONFIRMED = auto()  # both are here; the summary tells where the item belongs
+    CONFIRMED = auto()  # both are here; the summary shows where the item belongs
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionLimits:
-    """states: owners; state_bytes: of one state, and of an input that it goes into; idle_s: without a replay."""
+    """states: number of owners; state_bytes: size of one state, and of an input that it goes into; idle_s: seconds
+    without a replay."""
 
     states: int = 1000
     state_bytes: int = 4 * 1024 * 1024
@@ -49,7 +50,7 @@ class _CompactionState:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The input to send in place of the translated one."""
+    """The input to send instead of the translated one."""
 
     attempt: int
     items: list[Item]
@@ -75,14 +76,14 @@ class CompactionStore:
         return len(self._states)
 
     def begin(self, owner: Owner, model: str, now: float) -> int:
-        """A new attempt, in the place of whatever there was; its number."""
+        """Begins an attempt, replacing any other; returns its number."""
         self._attempts += 1
         self._put(owner, _CompactionState(self._attempts, model, now))
         self._evict(now)
         return self._attempts
 
     def store(self, owner: Owner, attempt: int, history: Sequence[Item], now: float) -> str | None:
-        """The native history arrived. Why it is not kept, or None when it is."""
+        """Stores the native history. Returns why it is not kept, or None when it is."""
         state = self._current(owner, attempt, Phase.PREPARING, now)
         if state is None:
             return "superseded"
@@ -95,7 +96,8 @@ class CompactionStore:
         return None
 
     def confirm(self, owner: Owner, attempt: int, answer: str, now: float) -> str | None:
-        """The client's summary was written; `answer` is all the model said. Why it is of no use, or None."""
+        """Confirms with the client's summary; `answer` is all that the model said. Returns why it cannot be used, or
+        None."""
         state = self._current(owner, attempt, Phase.UNCONFIRMED, now)
         if state is None:
             return "superseded"
@@ -109,7 +111,7 @@ class CompactionStore:
         return None
 
     def abort(self, owner: Owner, attempt: int) -> bool:
-        """Forgets this attempt; False when another took its place, or there is none."""
+        """Forgets this attempt; False when it is not the current one."""
         state = self._states.get(owner)
         if state is None or state.attempt != attempt:
             return False
@@ -127,9 +129,8 @@ class CompactionStore:
     def replay(self, owner: Owner, model: str, items: Sequence[Item], now: float) -> Replayed | Dropped | None:
         """What to send instead of these items; None when there is nothing to replay.
 
-        A conversation of one item says nothing about the state: a client makes such small requests on the side, with a
-        model and a prompt of their own.
-        """
+        A conversation of one item says nothing about the state: a client makes such small requests on the side, with
+        another model and prompt."""
         state = self._alive(owner, now)
         if state is None or state.phase is not Phase.CONFIRMED:
             return None
@@ -165,7 +166,7 @@ class CompactionStore:
         self.size += state.size
 
     def _evict(self, now: float) -> None:
-        """Drops what is over, and then the least recently used until all bounds hold."""
+        """Drops expired states, and then the least recently used until all bounds hold."""
         limits = self._limits
         while self._states:
             owner, oldest = next(iter(self._states.items()))

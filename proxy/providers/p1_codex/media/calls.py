@@ -1,8 +1,8 @@
 """A request for pictures or for a transcript, from sign-in to the whole answer.
 
-A refused token is renewed once and the request sent again; nothing else is repeated, since each attempt costs the
-account. The body is held until the head of an answer has come that is no refused token, and the answer is held once.
-The services' errors have few codes: one for a refusal or no connection, one for an answer that is none.
+A refused token is renewed once and the request sent again. Nothing else is repeated, since each attempt costs the
+account. The body is held until the head of an answer arrives that does not refuse the token; the answer is held once.
+The services' errors have few codes: one for a refusal or no connection, one for an invalid answer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from proxy.providers.upstream.transport import HttpTransport, OpenAnswer
 #: The only client whose recordings are taken.
 RECORDER = "Codex Desktop"
 
-#: A longer text is escaped in parts, between which others get their turn: a prompt may have sixty million characters.
+#: A longer text is escaped in parts, so that other tasks run in between: a prompt may have sixty million characters.
 _SLICE = 256 * 1024
 
 
@@ -51,13 +51,13 @@ def transcription_url(codex: CodexSettings) -> str:
 
 
 def is_routed(url: str, base_url: str) -> bool:
-    """Whether the backend of the account's workspace stands in for this address: as for all other requests, when it has
-    their origin."""
+    """Whether the workspace's backend replaces this address, which is so when it has the Responses endpoint's
+    origin."""
     return urlsplit(url)[:2] == urlsplit(base_url)[:2]
 
 
 def image_headers(config: Config, session: str | None) -> dict[str, str]:
-    """Without the credential. No session beyond an id, and nothing of the caller."""
+    """The headers without the credential. Of the caller only the session id is sent."""
     return {"content-type": "application/json", **_headers(config, session)}
 
 
@@ -70,12 +70,12 @@ def transcription_headers(config: Config, session: str | None, boundary: str) ->
 
 
 def _headers(config: Config, session: str | None) -> dict[str, str]:
-    told = {"x-client-request-id": session} if session is not None and fits_header(session) else {}
-    return {"accept": "application/json", **account_headers(config), **told}
+    sent = {"x-client-request-id": session} if session is not None and fits_header(session) else {}
+    return {"accept": "application/json", **account_headers(config), **sent}
 
 
 async def image_body(request: ImageRequest) -> Pieces:
-    """The JSON; the pictures of the request become a part of it."""
+    """The JSON body; takes over the pictures of the request."""
     body = Pieces()
     async for text in _members(request.fields):
         body.add(text)
@@ -89,7 +89,7 @@ async def image_body(request: ImageRequest) -> Pieces:
 
 
 async def _members(fields: Mapping[str, Any]) -> AsyncIterator[bytes]:
-    """A JSON object without its last brace."""
+    """A JSON object without its closing brace, in pieces."""
     waiting = "{"
     for number, (name, value) in enumerate(fields.items()):
         waiting += f"{',' if number else ''}{dump_json(name)}:"
@@ -105,7 +105,7 @@ async def _members(fields: Mapping[str, Any]) -> AsyncIterator[bytes]:
 
 
 def transcription_body(request: TranscriptionRequest, boundary: str) -> Pieces:
-    """The form; the recording of the request becomes a part of it."""
+    """The multipart body; takes over the recording of the request."""
     file = f'name="file"; filename="{request.name}"\r\nContent-Type: {request.media_type}'
     body = Pieces([f"--{boundary}\r\nContent-Disposition: form-data; {file}\r\n\r\n".encode()])
     body.move(request.audio)
@@ -116,9 +116,9 @@ def transcription_body(request: TranscriptionRequest, boundary: str) -> Pieces:
     return body
 
 
-#: How long the words of a refusal are waited for.
+#: Seconds to wait for the body of a refusal.
 WORDS_S = 5.0
-#: What is shown of them, in characters.
+#: Characters of it that are shown.
 MAX_WORDS = 500
 
 _MEMBER = re.compile(r"[A-Za-z][\w.\[\]-]{0,63}", re.ASCII)
@@ -126,13 +126,14 @@ _SHORT_WORD = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
 
 
 def unreadable(service: str, what: str, upstream_id: str | None, passed: Mapping[str, str]) -> UpstreamError:
-    """An answer that cannot be passed on, but for the headers that are."""
+    """The error for an answer that cannot be passed on, except for these headers."""
     words = f"the {service} service gave no valid answer: {what}"
     return PROFILE.error(words, kind="bad_answer", code=MEDIA_BAD_ANSWER, upstream_id=upstream_id, passed=passed)
 
 
 def unreachable(service: str, error: UpstreamError) -> UpstreamError:
-    """A request that got no answer. An outgoing proxy that refuses and a bad certificate keep their kind."""
+    """The error for a request without an answer. An outgoing proxy that refuses and a bad certificate keep their
+    kind."""
     words = error.message.removeprefix(f"{PROFILE.label}: ")
     return error.replaced(
         message=f"{PROFILE.label}: the {service} service is unavailable: {words}", code=MEDIA_UPSTREAM
@@ -140,7 +141,7 @@ def unreachable(service: str, error: UpstreamError) -> UpstreamError:
 
 
 async def refusal(service: str, answer: OpenAnswer, passed: Mapping[str, str]) -> UpstreamError:
-    """The error behind an answer that is none."""
+    """The error for a non-success response."""
     status, upstream_id = answer.response.status, answer.response.headers.get("x-request-id")
     if not is_refusal(status):
         return unreadable(service, f"status {status}", upstream_id, passed)
@@ -151,7 +152,7 @@ async def refusal(service: str, answer: OpenAnswer, passed: Mapping[str, str]) -
         message += f": {words}"
     if status == 401:
         message += f" ({SIGN_IN_HINT})"
-    # what a request did wrong has names; that a token or the service is bad is said by the status
+    # an invalid request is explained by code and param; the status alone says that a token or the service is bad
     code, param = (error.get(name) if status < 500 and status != 401 else None for name in ("code", "param"))
     return PROFILE.error(
         message,
@@ -182,7 +183,7 @@ def _error_in(body: bytes) -> Mapping[str, Any]:
 
 
 def _words(message: Any) -> str:
-    """On one line, without credentials and files."""
+    """The message on one line, without credentials and file paths."""
     text = masked(message) if isinstance(message, str) else ""
     line = "".join(sign if sign.isprintable() else " " for sign in text[: 2 * MAX_WORDS])
     line = " ".join(line.split())
@@ -196,11 +197,12 @@ _LIMITS = tuple(f"x-ratelimit-{what}-{of}" for what in ("limit", "remaining", "r
 
 @dataclass(frozen=True, slots=True)
 class MediaService:
-    """
-    name      for people
+    """One media service.
+
+    name      shown to people
     limit     bytes that an answer may have
-    pictures  whether it has base64
-    check     raises BadAnswer for JSON that is no answer
+    pictures  whether its answer contains base64
+    check     raises BadAnswer for JSON that is not a valid answer
     passed    headers of an answer that the caller gets
     """
 
@@ -216,7 +218,7 @@ TRANSCRIPTION = MediaService("transcription", _MIB, False, transcript_of, _ALWAY
 
 
 class _Answer(NamedTuple):
-    """`value` is what the body says."""
+    """A whole answer. `value` is its parsed body."""
 
     headers: dict[str, str]
     body: Pieces
@@ -224,7 +226,7 @@ class _Answer(NamedTuple):
 
 
 class _Upload:
-    """The body of a request, as long as it may have to be sent again."""
+    """The body of a request, kept while it may have to be sent again."""
 
     def __init__(self, call: MediaCall, url: str, headers: dict[str, str], body: Pieces) -> None:
         self.url = url
@@ -233,7 +235,7 @@ class _Upload:
         self._call: MediaCall | None = call
 
     def done(self) -> None:
-        """Nobody needs it any more."""
+        """Releases the body."""
         call, self._call = self._call, None
         if call is not None:
             self.body.drop()
@@ -249,7 +251,7 @@ class MediaCalls:
         self._transport = transport
 
     async def images(self, call: MediaCall, request: ImageRequest) -> MediaAnswer:
-        """Raises ProxyError."""
+        """Makes or edits images. Raises ProxyError."""
         config = self._services.config()
         url = images_url(config.section(CodexSettings), request)
         body = await image_body(request)
@@ -258,7 +260,7 @@ class MediaCalls:
         return MediaAnswer(answer.headers, answer.body, usage=images_usage(answer.value))
 
     async def transcript(self, call: MediaCall, request: TranscriptionRequest) -> MediaAnswer:
-        """Raises ProxyError."""
+        """Transcribes a recording. Raises ProxyError."""
         config, boundary = self._services.config(), f"recording-{self._services.new_id()}"
         url = transcription_url(config.section(CodexSettings))
         headers = transcription_headers(config, call.session, boundary)
@@ -267,7 +269,7 @@ class MediaCalls:
         return MediaAnswer(answer.headers, answer.body, text=transcript_of(answer.value))
 
     async def _ask(self, service: MediaService, call: MediaCall, config: Config, upload: _Upload) -> _Answer:
-        """Raises ProxyError."""
+        """Sends the request. Raises ProxyError."""
         signed = self._signer.request(call.request_id, call.timings)
         codex = config.section(CodexSettings)
         routed = is_routed(upload.url, codex.base_url)
@@ -313,5 +315,5 @@ class MediaCalls:
 
 
 def passed_headers(headers: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """What the caller gets of the headers of an answer; what cannot be written again is left out."""
+    """The headers of an answer that the caller gets; unprintable ones are left out."""
     return {name: blanked(headers[name]) for name in names if name in headers and headers[name].isprintable()}

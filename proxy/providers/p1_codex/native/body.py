@@ -1,4 +1,4 @@
-"""What the native Responses route sends: the caller's body, with the members that the backend insists on."""
+"""What the native Responses route sends: the caller's body, with the members that the backend requires."""
 
 from __future__ import annotations
 
@@ -11,34 +11,33 @@ from proxy.core.tools.calls import short_key
 from proxy.providers.contract import Target
 from proxy.providers.p1_codex.catalog import CodexModel
 
-#: Tools that the lite lane has: those that the caller runs. Namespaces hold more of them.
+#: Tools that the lite lane has: those that the caller runs. Namespaces contain such tools.
 _OWN_TOOLS = frozenset({"function", "custom", "namespace"})
 _SEARCH = "web_search"
 
 
 @dataclass(frozen=True, slots=True)
 class NativeBody:
-    """What is sent, and whether it goes out on the lite lane."""
+    """The body that is sent, and whether it uses the lite lane."""
 
     body: dict[str, Any]
     lite: bool
 
 
 def served_target(target: Target, body: Mapping[str, Any], row: CodexModel) -> Target:
-    """The model that serves the body. Hosted search exists on the full lane only, and the smallest models do not: their
-    siblings stand in for them."""
+    """The model that serves the body. Hosted search exists on the full lane only, which the smallest models lack:
+    larger ones replace them."""
     if row.search is None or not any(kind.startswith(_SEARCH) for kind in _hosted(body)):
         return target
     return Target(row.search, target.tier, target.effort)
 
 
 def native_body(body: Mapping[str, Any], target: Target, row: CodexModel) -> NativeBody:
-    """The body with the members that the backend insists on.
+    """The body with the members that the backend requires.
 
-    On the lite lane tools and instructions stand inside the input, calls come one at a time, and hosted tools do not
-    exist. The vendor's own client knows that, the body of any other is fitted. If a model has both lanes, a body that
-    asks for what only the full lane has goes there.
-    """
+    On the lite lane tools and instructions are part of the input, calls come one at a time, and hosted tools do not
+    exist. The vendor's own client knows that; other bodies are adapted. If a model has both lanes, a body that needs
+    the full lane goes there."""
     lite = row.lite and not (row.full and (_hosted(body) or body.get("parallel_tool_calls") is True))
     result = {**body, "model": row.id, "stream": True}
     if result.get("store") is None:
@@ -67,8 +66,7 @@ def _hosted(body: Mapping[str, Any]) -> list[str]:
 
 
 def _fit_lite(body: dict[str, Any]) -> None:
-    """Moves tools and instructions into the input, in that order. What is of a wrong type stays, for the backend to
-    refuse."""
+    """Moves tools and instructions into the input, in that order. Wrong types stay, for the backend to refuse."""
     prefix: list[dict[str, Any]] = []
     tools, instructions = body.get("tools"), body.get("instructions")
     if tools is None or isinstance(tools, list):
@@ -80,15 +78,16 @@ def _fit_lite(body: dict[str, Any]) -> None:
         if instructions:
             content = [{"type": "input_text", "text": instructions}]
             prefix.append({"type": "message", "role": "developer", "content": content})
-    if isinstance(body.get("input"), list) and body["input"]:  # an empty one stays so, which the backend refuses
+    if isinstance(body.get("input"), list) and body["input"]:  # an empty input stays empty, which the backend refuses
         body["input"] = prefix + body["input"]
     if body.get("parallel_tool_calls") is None:
         body["parallel_tool_calls"] = False
 
 
 def _is_hollow(item: Any) -> bool:
-    """Reasoning without its encrypted content, as other providers' answers hold it: the backend would look for the item
-    among those it kept, and it keeps none. What others encrypted, it cannot read."""
+    """Whether this is reasoning that the backend cannot use, as in other providers' answers. Without encrypted content
+    the backend would look for the item among kept ones, and it keeps none. Content encrypted by others it cannot
+    read."""
     if not isinstance(item, Mapping) or item.get("type") != "reasoning":
         return False
     content = item.get("encrypted_content")

@@ -1,5 +1,5 @@
-"""What lenient mode takes out of a native Responses body, so that the backend does not refuse it: members that it does
-not know, and forms that it wants otherwise. Pure."""
+"""What lenient mode removes from a native Responses body, so that the backend does not refuse it: unknown members, and
+forms that it accepts only in another way. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proxy.providers.p1_codex.catalog import TIERS
 
 Members = Mapping[str, Any]
 
-#: The only members that the backend takes.
+#: The only members that the backend accepts.
 _FIELDS = frozenset(
     {
         *("model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "store"),
@@ -28,7 +28,7 @@ _SUMMARIES = ("auto", "concise", "detailed")
 _TEXT = frozenset({"verbosity", "format"})
 _VERBOSITIES = ("low", "medium", "high")
 _COMMON = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough"})
-#: Type of an item -> what it may have, and how its id begins. Other items are not looked into.
+#: Type of an item -> its allowed members, and the prefix of its id. Other items are not checked.
 _ITEMS: Mapping[str, tuple[frozenset[str], str]] = {
     "message": (_COMMON | {"role", "content", "phase"}, "msg"),
     "reasoning": (_COMMON | {"summary", "content", "encrypted_content"}, "rs"),
@@ -45,16 +45,14 @@ _PARTS: Mapping[str, frozenset[str]] = {
     "refusal": frozenset({"type", "refusal"}),
 }
 _TEXTS = ("text", "input_text", "output_text")
-#: What the SDK's parsed objects have beside what was answered: nobody asks for anything with it.
+#: Members that the SDK's parsed objects add to the answer; they request nothing.
 _PARSED = frozenset({"parsed", "parsed_arguments", "caller", "async"})
 
 
 def lenient_body(body: Members) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The body as the backend takes it, and the paths of what was taken out although it asks for something.
+    """The body in the form that the backend accepts, and the paths of removed members that requested something.
 
-    What is of a wrong type stays, for the backend to refuse. Raises InvalidRequest for what would change the kind of
-    the answer.
-    """
+    Wrong types stay, for the backend to refuse. Raises InvalidRequest for what would change the kind of the answer."""
     mode = Mode(IngressRules(), lenient=True)
     mode.check_fields(body, _FIELDS, _HINTS)
     result = {name: value for name, value in body.items() if name in _FIELDS and value is not None}
@@ -65,7 +63,7 @@ def lenient_body(body: Members) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def takes_out(body: Members, path: str) -> bool:
-    """Whether lenient mode sends this body, and without this member."""
+    """Whether lenient mode would send this body, and without this member."""
     try:
         kept, ignored = lenient_body(body)
     except InvalidRequest:
@@ -147,7 +145,7 @@ def _item(mode: Mode, item: dict[str, Any], path: str) -> dict[str, Any]:
     known, prefix = row
     mode.check_keys(item, known | _PARSED, path)
     result = {name: value for name, value in item.items() if name in known and value is not None}
-    if not str(result.get("id", prefix)).startswith(prefix):  # of another service, which says nothing here
+    if not str(result.get("id", prefix)).startswith(prefix):  # an id of another service, which means nothing here
         del result["id"]
     if kind == "message":
         role = "developer" if item.get("role") == "system" else item.get("role")
@@ -178,7 +176,7 @@ def _content(mode: Mode, content: Any, path: str, text: str) -> Any:
     return parts
 
 
-#: What answers have of a text, which may come back as a text of another role.
+#: Members of a text in an answer, which may come back as a text of another role.
 _PARTED = _PARSED | _PARTS["output_text"]
 
 _MENDED: Mapping[str, Callable[[Mode, Any], Any]] = {

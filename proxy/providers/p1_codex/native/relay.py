@@ -1,7 +1,7 @@
-"""What the native Responses route gives back: the answer as it comes, or its whole response object.
+"""What the native Responses route returns: the answer as it arrives, or its whole response object.
 
-An observer reads along for counts and failures; it never changes or delays a byte. What may be words of an error
-leaves without secrets of ours, and failures without pictures of the request.
+An observer reads along for counts and failures; it never changes or delays a byte. Anything that may be an error's text
+leaves without our secrets, and failures without pictures of the request.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from proxy.providers.upstream.aiohttp_internals import PIECE_BYTES
 from proxy.providers.upstream.event_reader import loads
 from proxy.providers.upstream.transport import HttpTransport, OpenAnswer
 
-#: Headers of an upstream answer that a client may see. Cookies, account and routing headers stay here.
+#: Headers of an upstream answer that a client may see. Cookies, account and routing headers are not passed on.
 PASSED_HEADERS = frozenset(
     {"content-type", "cache-control", "retry-after", "x-request-id", "openai-processing-ms", "openai-version"}
 )
 PASSED_PREFIX = "x-ratelimit-"
 
 _LAST_NAMES = frozenset(name.encode() for name in ENDS)
-#: One search for all: a read may bring thousands of frames.
+#: One search for all names: a read may bring thousands of frames.
 _LAST_NAME = re.compile(b"|".join(map(re.escape, sorted(_LAST_NAMES))))
-#: What stands at the head of a frame that tells of a failure, and, with its quotes escaped, in no text of a model.
+#: How a frame of a failure begins; in the text of a model the quotes would be escaped.
 _ERROR_TYPES = (b'"type":"error"', b'"type": "error"')
 _ERROR_HEADS = (b"event: error", b"event:error", b"response.failed", b'"error":{', b'"error": {')
 _ERROR_MARKS = (*_ERROR_HEADS, *_ERROR_TYPES)
-#: A failure is held until it is whole, as far as this: a secret in it may come in two pieces.
+#: A failure is held until it is whole, up to this size: a secret in it may come in two pieces.
 MAX_HELD = 256 * 1024
-#: Data of a frame that says nothing.
+#: Data of a frame without an event.
 _NO_EVENT = (b"", b"[DONE]")
 _HOLE = "unreadable answer: an event is not a JSON object, and the last one does not repeat the answer"
 _FRAME_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 _FRAME_END = re.compile(rb"(\n\n|\r\r|\r\n\r\n)")
-#: Where a frame names its type when it has no `event:` line.
+#: Within so many characters a frame without an `event:` line names its type.
 _HEAD = 120
 
 
 def passed_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of an answer that are passed on; what cannot be written again is left out."""
+    """The headers of an answer that are passed on; unprintable ones are left out."""
     return {
         name: blanked(value)
         for key, value in headers.items()
@@ -75,7 +75,7 @@ class RelayObserver:
         except TooManyLines:
             self._decoder = SSEDecoder()
             return
-        except FrameTooLarge:  # nothing for us to read; the client gets it all the same
+        except FrameTooLarge:  # too large for us to read; the client still gets it
             self._decoder = None
             return
         for name, data in frames:
@@ -96,12 +96,12 @@ class RelayObserver:
 
     @property
     def missed(self) -> bool:
-        """Whether no last event passed; not so where we stopped looking."""
+        """Whether no last event passed; False when reading stopped early."""
         return not self.ended and self._decoder is not None
 
 
 def _event_of(name: bytes, data: bytes) -> dict[str, Any] | None:
-    """A frame as an event, None when it is none."""
+    """A frame as an event, None when it is not one."""
     if name == b"error":
         return error_event(data, loads)
     try:
@@ -120,13 +120,13 @@ def _may_be_last(data: bytes) -> bool:
 
 
 async def whole(body: bytes) -> AsyncGenerator[bytes, None]:
-    """A body that is known."""
+    """Yields a body that is already known."""
     yield body
 
 
 async def relayed(transport: HttpTransport, opened: OpenAnswer, observer: RelayObserver) -> AsyncGenerator[bytes, None]:
-    """The body as it comes. Raises UpstreamError when it breaks off, or ends, in front of its last event."""
-    failure, further = bytearray(), False  # what came of a frame that tells of one, and whether of it some has left
+    """The body as it arrives. Raises UpstreamError when it breaks off, or ends, before its last event."""
+    failure, further = bytearray(), False  # a failure's held part; whether its beginning was sent
     try:
         while chunk := await _next_chunk(transport, opened, ended=observer.ended):
             if failure or further or any(mark in chunk for mark in _ERROR_MARKS):
@@ -150,13 +150,13 @@ async def relayed(transport: HttpTransport, opened: OpenAnswer, observer: RelayO
 
 
 async def _shown_later(frames: bytes, further: bool) -> bytes:
-    """The same beside the loop where they are long, or may be thousands."""
+    """Calls `_shown`, in a thread for long frames, of which there may be thousands."""
     return _shown(frames, further) if len(frames) <= PIECE_BYTES else await asyncio.to_thread(_shown, frames, further)
 
 
 def _shown(frames: bytes, further: bool) -> bytes:
-    """The frames without secrets, and those of failures without data, which others have for the client. `further`:
-    they begin within one of a failure."""
+    """The frames without secrets; a failure's also without data that others rewrite for the client. `further`: they
+    begin within a failure."""
     first, *others = _FRAME_END.split(blanked_bytes(frames))
     rest = (shown_bytes(frame) if _is_failure(frame) else frame for frame in others)
     return (shown_bytes(first) if further or _is_failure(first) else first) + b"".join(rest)
@@ -185,9 +185,8 @@ def cut_answer() -> UpstreamError:
 async def aggregated(transport: HttpTransport, opened: OpenAnswer, *, now: float) -> tuple[dict[str, Any], Usage]:
     """The response object that a stream builds, and its counters. Raises UpstreamError.
 
-    The backend may leave `output` of the last event empty; the items then come from the events before it, of which none
-    may be missing.
-    """
+    The backend may leave `output` of the last event empty; the items then come from the events before it, none of which
+    may be missing."""
     missed = False
     items: list[tuple[float, dict[str, Any]]] = []
     async with aclosing(_events(transport, opened)) as events:
@@ -208,8 +207,8 @@ async def aggregated(transport: HttpTransport, opened: OpenAnswer, *, now: float
 
 
 def unstreamed(events: list[dict[str, Any]], end: NativeEnd, now: float) -> dict[str, Any]:
-    """The response object in the events of an answer that came as JSON although a stream was asked for; `end` gets its
-    counters. Raises UpstreamError for an error, whatever its status was."""
+    """The response object of an answer that came as JSON although a stream was requested; `end` gets its counters.
+    Raises UpstreamError for an error, whatever its status was."""
     failure = responses_failure(events[-1], now=now)
     if failure is not None:
         raise client_error(upstream_error(failure))
@@ -219,7 +218,7 @@ def unstreamed(events: list[dict[str, Any]], end: NativeEnd, now: float) -> dict
 
 
 async def _events(transport: HttpTransport, opened: OpenAnswer) -> AsyncGenerator[dict[str, Any], None]:
-    """The events; UNREADABLE stands in the place of what is none."""
+    """The events; UNREADABLE in place of a frame that is not one."""
     decoder, size = SSEDecoder(), 0
     while chunk := await transport.read(opened):
         size += len(chunk)

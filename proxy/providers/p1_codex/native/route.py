@@ -1,8 +1,8 @@
 """One request of the native Responses route, from sign-in to the last byte.
 
-Refusals in the standard form pass as they are, anything else is put into it: clients of the Responses API read
-`{"error": {"message", "type", "param", "code"}}`; of the gateway's own `{"detail": …}`, of an empty body or of an HTML
-page their users see nothing.
+Refusals in the standard form pass unchanged; anything else is converted to it. Clients of the Responses API read
+`{"error": {"message", "type", "param", "code"}}`, and show their users nothing of the gateway's own `{"detail": …}`, of
+an empty body or of an HTML page.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from proxy.providers.p1_codex.signed import Signer
 from proxy.providers.upstream.adapter import RequestBody
 from proxy.providers.upstream.transport import HttpTransport, OpenAnswer, refusal_of, unexpected
 
-#: What the text of a refusal says -> the member that it is about, where the text does not name it, and the code.
+#: Text of a refusal -> the member that it is about, when the text does not name it, and the code.
 _ABOUT: tuple[tuple[re.Pattern[str], str | None, str | None], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), param, code)
     for pattern, param, code in (
@@ -49,12 +49,12 @@ _ABOUT: tuple[tuple[re.Pattern[str], str | None, str | None], ...] = tuple(
 )
 
 
-#: Codes of members that the backend does not know, or not there.
+#: Codes for members that the backend does not know, or not at that place.
 _STRANGERS = (UNSUPPORTED, "unknown_parameter")
 
 
 class Refusal:
-    """An answer with an error status, read whole. `error` is what it means.
+    """An answer with an error status, read whole. `error` is its meaning.
 
     asked  the caller's body
     """
@@ -69,19 +69,19 @@ class Refusal:
         self.error = client_error(refusal_of(PROFILE, status, headers, body, now=now))
 
     def answer(self) -> NativeAnswer:
-        """What the client gets: the upstream's status, and an error that it can read."""
+        """The answer for the client: the upstream's status, and an error that it can read."""
         hints = {name.lower(): value for name, value in error_headers(self.error).items()}
         headers = {**hints, **passed_headers(self._headers)}
         body = self._body
         if not _is_standard(body):
             headers["content-type"] = "application/json"
-            body = encode_json(openai_body(self._told()))
+            body = encode_json(openai_body(self._explained()))
         elif self._status == 400:
             body = self._with_advice(body)
         return NativeAnswer(self._status, headers, whole(body), NativeEnd(failure=self.error))
 
-    def _told(self) -> UpstreamError:
-        """The error with the member that it is about: as the body names it, or its text."""
+    def _explained(self) -> UpstreamError:
+        """The error with the member that it is about, from the body or from its text."""
         named = error_of_body(self._body).get("param")
         if isinstance(named, str) and named:
             return self.error.replaced(param=cut(named))
@@ -96,7 +96,7 @@ class Refusal:
         return self.error
 
     def _with_advice(self, body: bytes) -> bytes:
-        """A body in the standard form, which else goes as it is."""
+        """The body in the standard form, with advice when there is any."""
         value = load_json(body.decode())
         error = value["error"]
         advice = self._advice(error.get("param"), error.get("code"))
@@ -120,18 +120,19 @@ def _has_words(error: Mapping[str, Any]) -> bool:
     return isinstance(error.get("message"), str) and bool(error["message"].strip())
 
 
-#: Names the model that serves a request in place of the one that was asked for.
+#: Names the model that served a request in place of the requested one.
 SERVED_HEADER = "x-model-proxy-served"
 
 _JSON = "application/json"
 
-#: What came of one attempt: an answer to pass on, or a failure before any of it.
+#: The result of one attempt: an answer to pass on, or a failure before any part of it.
 Outcome = NativeAnswer | Refusal | UpstreamError
 
 
 class NativeRoute:
-    """Always HTTP. What met a rate limit is sent again, since clients of this API do not wait for it, and so is what
-    broke while an answer was put together; once what met a refused token. Other failures they repeat by themselves."""
+    """Answers over HTTP only. Repeats a rate-limited request, since clients of this API do not wait, one that broke
+    while a whole answer was collected, and once one with a refused token. Clients repeat after other failures
+    themselves."""
 
     def __init__(self, signer: Signer, transport: HttpTransport) -> None:
         self._signer = signer
@@ -140,7 +141,7 @@ class NativeRoute:
 
     @asynccontextmanager
     async def answer(self, call: Call) -> AsyncGenerator[NativeAnswer, None]:
-        """The answer, its body still to be read. Raises ProxyError."""
+        """Yields the answer, its body still to be read. Raises ProxyError."""
         codex = (config := self._services.config()).section(CodexSettings)
         shaped = native_body(call.request, call.target, model_for(call.target.model, codex.models))
         body = RequestBody(shaped.body, large=call.large)
@@ -149,7 +150,7 @@ class NativeRoute:
         await signed.sign_in()
         post = partial(signed.post, codex, headers, body.written, capture=call.capture)
         refused, broke = cast(Refusal | None, None), False
-        async with AsyncExitStack() as stack:  # in it the answer of the attempt that counts
+        async with AsyncExitStack() as stack:  # holds the answer of the attempt that counts
 
             async def send(number: int) -> NativeAnswer:
                 nonlocal refused, broke
@@ -159,14 +160,14 @@ class NativeRoute:
                 outcome = await self._outcome(call, opened)
                 if isinstance(outcome, NativeAnswer):
                     return outcome
-                try:  # no name of this frame may hold what is raised, which holds the frame
+                try:  # no name of this frame may keep the raised error, which refers to the frame
                     refused, broke = (outcome, False) if isinstance(outcome, Refusal) else (None, True)
-                    told = outcome if isinstance(outcome, UpstreamError) else outcome.error
-                    opened.capture.failed(told.message)
+                    failure = outcome if isinstance(outcome, UpstreamError) else outcome.error
+                    opened.capture.failed(failure.message)
                     await stack.aclose()
-                    raise told
+                    raise failure
                 finally:
-                    del outcome, told
+                    del outcome, failure
 
             def repeats(error: UpstreamError) -> bool:
                 return error.kind == "rate_limit" or (broke and call.request.get("stream") is not True)
@@ -205,7 +206,7 @@ class NativeRoute:
         return NativeAnswer(200, {**headers, "content-type": _JSON}, whole(encode_json(body)), end)
 
     def _marked(self, call: Call, answer: NativeAnswer) -> NativeAnswer:
-        """An answer says so where another model than the one asked for gave it."""
+        """The answer, marked when another model than the requested one gave it."""
         asked, served = (
             p1_request.native_target(call.model, call.request, self._services.config()).model,
             call.target.model,

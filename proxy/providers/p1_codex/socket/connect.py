@@ -1,7 +1,7 @@
 """Opens sockets: at intervals that the backend accepts, within a time limit, by the rules of the upgrade.
 
-The backend's edge answers bursts of upgrades with an empty 403 although the token is good. A fixed delay would hold the
-whole process to one request a second, so there is none until an upgrade is refused, and it shrinks again.
+The backend's edge answers bursts of upgrades with an empty 403 although the token is good. A fixed delay would limit
+the whole process to one request a second. So the delay is zero until an upgrade is refused, and it shrinks again.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class SocketTimers:
     """Limits in seconds.
 
     connect    the whole way to an open socket: name, proxy, TLS, upgrade
-    validate   how long an idle socket may take to answer the ping before it is used again
+    validate   how long an idle socket may take to answer a ping before it is used again
     start      from the last piece of the request that could be sent to the first event of the answer
-    idle       between two of them
+    idle       between two events
     ping       silence after which a ping is sent
-    ping_send  how long sending one may take
+    ping_send  how long sending a ping may take
     close      how long closing may take
-    rest       what can use HTTP does so for this long after an upgrade that hung, a refusal that lasts, or sockets that
-               died
+    rest       requests that can use HTTP do so for this long after an upgrade that hung, a refusal that lasts, or dead
+               sockets
     patience   requests that can use HTTP wait no longer than this for the back-off between upgrades
     reap       how often waiting sockets that are too old are looked for
     """
@@ -70,9 +70,9 @@ class SocketTimers:
 
 #: The delay after the first refusal; anything below it counts as none.
 FIRST_S = 1.0
-#: However often upgrades are refused.
+#: Upper bound of the delay.
 CAP_S = 8.0
-#: So many successes in a row halve the delay.
+#: This many successes in a row halve the delay.
 SUCCESSES = 20
 
 
@@ -81,7 +81,7 @@ class UpgradeBackoff:
     """Seconds between the starts of two upgrades.
 
     floor      never less than this, as configured
-    delay      what refusals made of it
+    delay      grows with refusals
     successes  in a row since the delay last changed
     since      when the delay last grew
     """
@@ -96,8 +96,8 @@ class UpgradeBackoff:
         return max(self.floor, self.delay)
 
     def refused(self, started: float, now: float) -> UpgradeBackoff:
-        """After a 403 of the backend. Upgrades that had started before the delay grew are one burst with the refusal
-        that made it grow: they tell nothing of the delay.
+        """The back-off after a 403 of the backend. Upgrades that had started before the delay grew belong to the burst
+        that made it grow, so they do not change it.
 
         >>> UpgradeBackoff().refused(0, 1).refused(0, 1).refused(2, 3).seconds
         2.0
@@ -108,7 +108,7 @@ class UpgradeBackoff:
         return UpgradeBackoff(self.floor, delay, since=now)
 
     def succeeded(self) -> UpgradeBackoff:
-        """After an upgrade that worked. Only a delay above the floor is counted down."""
+        """The back-off after an upgrade that worked. Only a delay above the floor shrinks."""
         if self.seconds <= self.floor:
             return self
         if self.successes + 1 < SUCCESSES:
@@ -117,7 +117,7 @@ class UpgradeBackoff:
         return replace(self, delay=half if half >= FIRST_S else 0.0, successes=0)
 
 
-#: A 403 may be the edge's answer to too many upgrades at once: one more attempt, after about this long.
+#: A 403 may be the edge's answer to too many upgrades at once: one more attempt follows after about this long.
 FORBIDDEN_WAIT_S = 3.0
 FORBIDDEN_SPREAD = 0.2
 
@@ -138,7 +138,7 @@ def socket_url(base_url: str) -> str:
 
 
 def upgrade_digest(url: str, headers: dict[str, str]) -> bytes:
-    """A digest of address and token: a socket opened with another one cannot be used for a request."""
+    """A digest of address and token. A socket opened with other ones cannot serve a request."""
     return hashlib.blake2b("\n".join((url, headers.get("authorization", ""))).encode(), digest_size=16).digest()
 
 
@@ -159,11 +159,11 @@ class ConnectLimiter:
         self._evict = evict
         self._lock = asyncio.Lock()
         self._last = -math.inf
-        self._ahead = 0  # how many are waiting
+        self._ahead = 0  # how many upgrades wait
 
     async def wait(self, patience_s: float = math.inf) -> float:
-        """The moment at which an upgrade may start: now. Raises HandshakeFailed when it would take longer than that; at
-        once, as far as that can be foreseen."""
+        """Waits until an upgrade may start, and returns that moment. Raises HandshakeFailed, at once if possible, when
+        the wait would be longer than `patience_s`."""
         latest = self._now() + patience_s
         self._start(self._ahead, latest)
         self._ahead += 1
@@ -179,14 +179,15 @@ class ConnectLimiter:
             self._ahead -= 1
 
     def refused(self, started: float) -> None:
-        """An upgrade that started then met a 403 of the backend."""
+        """Notes a 403 of the backend to an upgrade that started at `started`."""
         self.backoff = self.backoff.refused(started, self._now())
 
     def succeeded(self) -> None:
         self.backoff = self.backoff.succeeded()
 
     def _start(self, ahead: int, latest: float) -> float:
-        """When an upgrade may start with that many others before it. Raises HandshakeFailed when that is too late."""
+        """When an upgrade may start with `ahead` others before it. Raises HandshakeFailed when that is after
+        `latest`."""
         now, delay = self._now(), self.backoff.seconds
         start = max(now, self._last + delay) + ahead * delay
         if start > latest:
@@ -206,17 +207,17 @@ class SocketConnector:
         self._observe_headers = observe_headers
         self._numbers = itertools.count(1)
         self._session: aiohttp.ClientSession | None = None
-        self._forbidden = False  # whether the last answer that counts was a 403
+        self._forbidden = False  # whether the last relevant answer was a 403
         self._open = 0
 
     async def open(
         self, url: str, headers: dict[str, str], *, patience_s: float = math.inf, capture: RequestCapture = NULL_CAPTURE
     ) -> Socket:
-        """A fresh socket. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails or the certificate is not
-        trusted, since neither another attempt nor another transport would help.
+        """Opens a fresh socket. Raises HandshakeFailed. Raises UpstreamError when an outgoing proxy fails or the
+        certificate is not trusted: neither another attempt nor another transport would help.
 
         patience_s  how long to wait for the back-off; with a limit, a lasting failure is not tried twice
-        capture     is told of upgrades that fail
+        capture     records upgrades that fail
         """
         try:
             return await self._attempt(url, headers, patience_s, capture)
@@ -236,7 +237,7 @@ class SocketConnector:
             if failure.status == FORBIDDEN:
                 self._forbidden = True
                 self._limiter.refused(started)
-                # a second refusal in a row came in spite of the back-off: too many upgrades were not the cause
+                # a second refusal came in spite of the back-off: too many upgrades were not the cause
                 raise failure.as_lasting(forbidden) from None
             raise
         self._forbidden = False
@@ -285,7 +286,7 @@ class SocketConnector:
         self._services.happened(SocketsOpen(LABEL, self._open))
 
     def _client(self) -> aiohttp.ClientSession:
-        """A client over the shared connections: no headers of aiohttp's own, and answers checked by us."""
+        """A client over the shared connections: it adds no headers of aiohttp, and we check its answers."""
         if self._session is None:
             self._session = client_over(
                 self._services.http,
@@ -299,7 +300,7 @@ class SocketConnector:
     async def _check(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Lets a correct 101 pass. Any other answer is a refusal, a redirect of the credential too."""
+        """Lets a correct 101 pass. Any other answer is a refusal, even a redirect of the credential."""
         response = await handler(request)
         self._observe_headers(request.headers, response.headers)
         if response.status == 101 and _is_plain(response):
@@ -318,17 +319,17 @@ class SocketConnector:
 def _tell_failure(
     capture: RequestCapture, url: str, headers: dict[str, str], cause: Exception, error: UpstreamError
 ) -> None:
-    """An upgrade that brought no socket: an attempt at which nothing was asked."""
-    told = capture.attempt(transport="websocket", method="GET", url=socket_url(url), headers=headers, body=b"")
+    """Records an upgrade that opened no socket, as an attempt without a request."""
+    attempt = capture.attempt(transport="websocket", method="GET", url=socket_url(url), headers=headers, body=b"")
     if isinstance(cause, UpgradeRefused):
-        told.answered(cause.status or 101, cause.headers)
+        attempt.answered(cause.status or 101, cause.headers)
         if cause.status:
-            told.refused(cause.body)
-    told.failed(error.message)
+            attempt.refused(cause.body)
+    attempt.failed(error.message)
 
 
 def _is_plain(response: aiohttp.ClientResponse) -> bool:
-    """Neither extensions nor subprotocols were offered, so none may be chosen, and the key is answered once."""
+    """Whether the answer chooses no extension or subprotocol, since none was offered, and has one answer to the key."""
     chosen = (hdrs.SEC_WEBSOCKET_EXTENSIONS, hdrs.SEC_WEBSOCKET_PROTOCOL)
     accepted = response.headers.getall(hdrs.SEC_WEBSOCKET_ACCEPT, [])
     return len(accepted) == 1 and not any(name in response.headers for name in chosen)

@@ -20,27 +20,27 @@ from proxy.providers.contract import LARGE_BYTES
 from proxy.providers.p1_codex.socket.frames import MAX_GARBAGE, SIZE
 from proxy.providers.upstream.aiohttp_internals import OpenWebSocket
 
-#: A longer message goes out in fragments of this size, and about as much may wait to be sent, here and in the kernel:
-#: a pong goes out behind what waits, and the backend gives a socket up whose pong takes 20 s. On a line of 10 kB/s this
-#: is a few seconds. It is also what one record of TLS holds.
+#: A longer message goes out in fragments of this size, and about as much may wait to be sent, here and in the kernel: a
+#: pong goes out after what waits, and the backend gives a socket up whose pong takes 20 s. At 10 kB/s this is a few
+#: seconds. It is also the size of one TLS record.
 FRAGMENT_BYTES = 16 * 1024
 
-#: Messages that one look at a socket takes at most.
+#: Most messages that one read returns.
 MAX_TAKEN = 256
 
-#: What ends a connection, as far as a reader can tell.
+#: Message types that end a connection.
 _ENDS = frozenset({WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED})
-#: The reader has seen to it that the connection is closed.
+#: The reader has already closed the connection.
 CLOSED = "closed"
 
 
 @dataclass(slots=True)
 class Reading:
-    """What one look at the socket brought.
+    """The result of one read.
 
     events  in their order
-    pings   the payload that wants an answer, if any
-    end     why there will be no more: CLOSED, or a key of `frames.FAULTS`
+    pings   the payload to answer, if any
+    end     why no more will come: CLOSED, or a key of `frames.FAULTS`
     """
 
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -49,13 +49,13 @@ class Reading:
 
 
 class Socket:
-    """An open connection. One request at a time; whoever holds it reads it.
+    """An open connection. It serves one request at a time, and its current holder reads it.
 
     number   unique in the process
     born     a moment of the loop's clock
     digest   of how it was opened, see `connect.upgrade_digest`
     headers  of the answer to the upgrade
-    closes   is called once, when it is closed
+    closes   called once, when it is closed
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class Socket:
         return self._connection.lost
 
     async def send(self, message: bytes, moved: Callable[[], None]) -> None:
-        """Sends a text, in fragments if it is long; between them the socket may be read and pings be answered. One
+        """Sends a text, in fragments if it is long. Between them the socket may be read and pings answered. A single
         fragment is sent without waiting. Raises OSError, aiohttp.ClientError.
 
-        moved  called whenever a fragment has gone
+        moved  called after each fragment
         """
         view, size = memoryview(message), len(message)
         for start in range(0, size, FRAGMENT_BYTES):
@@ -102,11 +102,11 @@ class Socket:
             self._connection.write_fragment(view[start:end], first=start == 0, last=end >= size)
             if end < size:
                 await self._connection.drain()
-                await asyncio.sleep(0)  # also where nothing holds the writing up, others read and write
+                await asyncio.sleep(0)  # lets others read and write even when nothing blocks the writing
                 moved()
 
     async def ping(self, payload: bytes = b"") -> None:
-        """Raises OSError, aiohttp.ClientError."""
+        """Sends a ping. Raises OSError, aiohttp.ClientError."""
         await self._connection.ping(payload)
 
     async def pong(self, payload: bytes) -> None:
@@ -114,8 +114,8 @@ class Socket:
         await self._connection.pong(payload)
 
     async def read(self) -> Reading:
-        """Waits for a message, and takes with it what came together with it, up to MAX_TAKEN. Cancelled, it has taken
-        nothing, or leaves it to the next call."""
+        """Waits for a message, and takes up to MAX_TAKEN that arrived together with it. When cancelled, it leaves all
+        messages to the next call."""
         if self._flooded:
             await asyncio.sleep(0)  # so that a flood of small frames does not hold the loop
         self._flooded = False
@@ -138,8 +138,8 @@ class Socket:
         return self._understand(messages, long)
 
     async def idle(self) -> None:
-        """Answers pings as long as nothing else comes; then the socket is of no more use. Cancelled, it leaves what has
-        come since to the next reader."""
+        """Answers pings until anything else comes; then the socket can no longer be used. When cancelled, it leaves
+        what has come since to the next reader."""
         try:
             while not self._garbage:
                 reading = await self.read()
@@ -151,8 +151,8 @@ class Socket:
             pass
 
     async def is_alive(self, within_s: float) -> bool:
-        """Whether a socket that waited answers a ping of its own, and says nothing else. The answer to an earlier ping
-        may come first."""
+        """Whether a waiting socket answers our ping and sends nothing else. The answer to an earlier ping may come
+        first."""
         self._checks += 1
         payload = b"%d.%d" % (self.number, self._checks)
         try:
@@ -171,7 +171,7 @@ class Socket:
             return False
 
     async def close(self) -> None:
-        """Closes in the usual way, and after a short time at once, whatever is still waiting to be sent."""
+        """Closes in the usual way; after a short time closes at once, whatever still waits to be sent."""
         closes, self._closes = self._closes, None
         if closes is not None:
             closes()
@@ -186,7 +186,7 @@ class Socket:
                 transport.abort()
 
     def _understand(self, messages: Iterable[WSMessage], long: Mapping[int, dict[str, Any] | None]) -> Reading:
-        """`long`: the events of some, by their places."""
+        """Reads messages as events. `long`: already read events, by their places."""
         reading = Reading()
         for place, message in enumerate(messages):
             if message.type is WSMsgType.TEXT:
@@ -202,7 +202,7 @@ class Socket:
                 elif any(name in message.data[:_HEAD] for name in ENDS):
                     reading.end = "ws_last"  # nothing follows it
             elif message.type is WSMsgType.PING:
-                reading.pings = [message.data]  # of several, the newest is the one to answer
+                reading.pings = [message.data]  # the newest of several is the one to answer
             elif message.type is not WSMsgType.PONG:
                 reading.end = _end_of(message)
                 if reading.end == CLOSED and self._garbage:  # what was cut may have been an event
@@ -212,12 +212,12 @@ class Socket:
         return reading
 
 
-#: Where an event names its type, in characters.
+#: Within so many characters an event names its type.
 _HEAD = 120
 
 
 def _let_little_wait(transport: asyncio.Transport | None) -> None:
-    """Bounds what waits to be sent, see FRAGMENT_BYTES; where the system has no such bound its own must do."""
+    """Bounds what waits to be sent, see FRAGMENT_BYTES. Systems without such a bound rely on their own."""
     if transport is None:
         return
     transport.set_write_buffer_limits(high=FRAGMENT_BYTES)
@@ -241,6 +241,6 @@ def _end_of(message: WSMessage) -> str:
     if message.type is WSMsgType.BINARY:
         return "ws_binary"
     code = getattr(message.data, "code", None)
-    if code is None:  # an error of the connection, not of what came over it
+    if code is None:  # an error of the connection, not of its content
         return CLOSED
     return "ws_too_large" if code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG else "ws_protocol"

@@ -1,7 +1,7 @@
-"""Which request may continue which earlier response. Pure: times are arguments, sockets are numbers.
+"""Decides which request may continue which earlier response. Pure: times are arguments, sockets are numbers.
 
 A response can be continued only over the socket that produced it, by a request that repeats its conversation and adds
-to it. Only digests of the items of a conversation are kept, none of its text.
+to it. Only digests of a conversation's items are kept, none of its text.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from proxy.providers.p1_codex.compaction.items import split
 
 @dataclass(frozen=True, slots=True)
 class ContinuationLimits:
-    """
+    """Bounds of what may be continued.
+
     age_s             a conversation that rested longer is sent whole
     owners            conversations that are remembered; each takes some hundred bytes, however long it is
-    transcript_bytes  serialised size of a conversation. It costs time only, and the longer it is the more a turn saves
-                      that sends what is new: as much as the largest request that is taken
+    transcript_bytes  serialised size of a conversation: that of the largest accepted request. Size costs time only, and
+                      a longer conversation saves more when only its new part is sent
     """
 
     age_s: float = 30 * 60.0
@@ -46,12 +47,12 @@ class Transcript:
         return Transcript(self.digests + other.digests, self.size + other.size)
 
     def digest(self, count: int) -> bytes:
-        """One for the first `count` items together."""
+        """A digest of the first `count` items together."""
         return hashlib.blake2b(b"".join(self.digests[:count]), digest_size=16).digest()
 
 
 class WrittenItems(Protocol):
-    """The items of a body as they are sent, written when they are asked for."""
+    """The items of a body as they are sent, written on demand."""
 
     @property
     def items(self) -> Sequence[bytes]: ...
@@ -60,12 +61,12 @@ class WrittenItems(Protocol):
 def transcript_of(
     items: Sequence[Mapping[str, Any]], limit: int, written: WrittenItems | None = None
 ) -> Transcript | None:
-    """Items are the same when their JSON is, function calls when call, name and arguments are: the model wrote the
-    arguments as a text, and the client sends the object back in its own words.
+    """Digests of the items. Two items are equal when their JSON is; function calls when call, name and arguments are,
+    since the model wrote the arguments as text, and the client formats them anew.
 
-    None when they are longer than `limit` bytes; then their texts were not even read, which can take a second.
+    None when the items are longer than `limit` bytes; their texts are then not read, which could take a second.
 
-    written  the same items, where they are sent as well: then each is written once for both
+    written  the sent form of these items, if they are sent as well: each is then written once for both
     """
     if least_size(list(items), limit) > limit:
         return None
@@ -80,14 +81,14 @@ def transcript_of(
     return Transcript(tuple(digests), size)
 
 
-#: Items that the translation writes with their members always in one order: of these the text is what they are.
+#: Item types whose members the translation always writes in one order, so that their text identifies them.
 _WRITTEN_ALIKE = frozenset({"message", "function_call_output", "reasoning", "compaction"})
-#: Arguments of a call that are longer are compared as they are written: reading them would hold the interpreter.
+#: Longer arguments of a call are compared as text: parsing them would hold the interpreter.
 MAX_ARGUMENTS_CHARS = 1024 * 1024
 
 
 def _canonical(item: Mapping[str, Any], sent: bytes | None) -> bytes:
-    """What an item is, whatever the order of its members; `sent` is its text where that was written already."""
+    """The identity of an item, whatever the order of its members; `sent` is its text if already written."""
     kind = item.get("type")
     if isinstance(kind, str) and kind in _WRITTEN_ALIKE:
         return dump_json(item).encode("utf-8", "surrogatepass") if sent is None else sent
@@ -103,7 +104,7 @@ def _canonical(item: Mapping[str, Any], sent: bytes | None) -> bytes:
 
 
 def signature_of(body: Mapping[str, Any]) -> bytes:
-    """A digest of all that must not change within a conversation: everything but the input."""
+    """A digest of all that must not change within a conversation: everything except the input."""
     rest = {key: value for key, value in body.items() if key != "input"}
     return _digest_of(rest) if is_long(rest) else _remembered_digest(rest)
 
@@ -139,7 +140,7 @@ TOO_LARGE = ContinuationPlan("too_large")
 
 @dataclass(frozen=True, slots=True)
 class ReservedTurn:
-    """A request under way: its number, whose it is, what it says, how it is sent."""
+    """A request under way: its number, owner, content and plan."""
 
     number: int
     owner: Owner
@@ -150,7 +151,7 @@ class ReservedTurn:
 
 @dataclass(frozen=True, slots=True)
 class _ResponseState:
-    """What a response ends: a conversation of `items` items with this digest."""
+    """The state after a response: a conversation of `items` items with this digest."""
 
     response: str
     socket: int
@@ -162,7 +163,7 @@ class _ResponseState:
 
 @dataclass(slots=True)
 class _OwnerEntry:
-    """An owner: the newest turn, how many items its conversation has, and the state when that turn is over."""
+    """An owner: the newest turn, the length of its conversation, and the state after that turn."""
 
     turn: int
     items: int
@@ -172,7 +173,7 @@ class _OwnerEntry:
 
 @dataclass
 class Continuations:
-    """All conversations that may be continued."""
+    """All conversations that can be continued."""
 
     limits: ContinuationLimits = field(default_factory=ContinuationLimits)
     _entries: OrderedDict[Owner, _OwnerEntry] = field(default_factory=OrderedDict)
@@ -180,11 +181,10 @@ class Continuations:
     _turns: int = 0
 
     def is_aside(self, owner: Owner, body: Mapping[str, Any], now: float) -> bool:
-        """Whether a request stands beside the conversation of its owner, which it must then neither take nor follow.
+        """Whether a request is aside from its owner's conversation, so that it must neither take nor follow its state.
 
-        A conversation of one item says nothing about one that is longer: a client makes such small requests on the
-        side, for a title or a check, with a model and a prompt of their own.
-        """
+        A conversation of one item says nothing about a longer one: a client makes such small requests on the side, for
+        a title or a check, with another model and prompt."""
         known = self._entries.get(owner)
         if known is None or known.items < 2 or now - known.at > self.limits.age_s:
             return False
@@ -193,9 +193,8 @@ class Continuations:
     def reserve(
         self, owner: Owner, body: Mapping[str, Any], transcript: Transcript | None, now: float, signature: bytes
     ) -> ReservedTurn:
-        """A turn of an owner, which takes the owner's state: of two turns at the same time at most one goes on from
-        it, and only the later one may leave a state behind. One that is too large is never current, so nothing is kept
-        of it.
+        """Starts a turn, which takes the owner's state. Of two simultaneous turns at most one continues from it, and
+        only the later one may leave a state. A turn that is too large is never current, so nothing is kept of it.
 
         transcript  of the input
         signature   of the rest, see `signature_of`
@@ -231,7 +230,7 @@ class Continuations:
     def record(
         self, turn: ReservedTurn, *, response: str, socket: int, output: Sequence[Mapping[str, Any]], now: float
     ) -> bool:
-        """Leaves the state behind that the next turn may go on from; False when it may not."""
+        """Stores the state for the next turn; False when this turn may not."""
         if not self.is_current(turn):
             return False
         items = self._entries[turn.owner].items + len(output)
@@ -249,24 +248,24 @@ class Continuations:
         return True
 
     def abort(self, turn: ReservedTurn) -> None:
-        """The turn leaves nothing behind."""
+        """Ends the turn without leaving a state."""
         if self.is_current(turn):
             del self._entries[turn.owner]
 
     def refuse(self, owner: Owner, size: int, now: float) -> None:
-        """The upstream takes no frame of this size of the owner's over a socket."""
+        """Notes that the upstream refuses the owner's frames of this size over a socket."""
         self._refused.pop(owner, None)
         self._refused[owner] = size, now
         while len(self._refused) > self.limits.owners:
             self._refused.popitem(last=False)
 
     def refused_size(self, owner: Owner, now: float) -> int | None:
-        """From how many bytes on a frame of the owner's is not worth a socket; None as long as none was refused."""
+        """The size from which the owner's frames are refused over a socket; None when none was refused."""
         size, at = self._refused.get(owner, (None, now))
         return size if now - at <= self.limits.age_s else None
 
     def _evict(self, now: float) -> None:
-        """The oldest go first; entries stand in the order of their last change."""
+        """Drops the oldest first; entries are ordered by their last change."""
         while self._entries:
             owner, entry = next(iter(self._entries.items()))
             if len(self._entries) <= self.limits.owners and now - entry.at <= self.limits.age_s:
@@ -278,10 +277,10 @@ class Continuations:
 
 
 def _length(body: Mapping[str, Any]) -> int:
-    """Items of the conversation, without what leads it."""
+    """Items of the conversation, without its envelope."""
     return len(split(body["input"])[1])
 
 
 def full_context(turn: ReservedTurn) -> ReservedTurn:
-    """The same turn, sent whole after its continuation failed."""
+    """The turn, sent whole after its continuation failed."""
     return replace(turn, plan=FULL_RETRY) if turn.plan.continues else turn

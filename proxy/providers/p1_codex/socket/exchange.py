@@ -29,14 +29,14 @@ from proxy.providers.p1_codex.socket.handshake import USE_HTTP
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
 from proxy.providers.upstream.transport import Batch, UpstreamRequest
 
-#: Pings in a row without any frame in answer: the connection is dead.
+#: After this many unanswered pings in a row the connection is dead.
 MISSED_PONGS = 2
 
 PING = "ping"
 
 
 class Keepalive:
-    """Watches one answer. `due` says what to do at a moment, `next` when to ask again."""
+    """Watches one answer. `due` returns the action for a moment, `next` when to ask again."""
 
     def __init__(self, timers: SocketTimers, now: float) -> None:
         self._timers = timers
@@ -46,13 +46,13 @@ class Keepalive:
         self._pings = 0  # since the last frame
 
     def heard(self, now: float, *, progress: bool) -> None:
-        """A frame came; `progress` when it belongs to the answer."""
+        """Notes a frame; `progress` when it belongs to the answer."""
         self._signal, self._pings = now, 0
         if progress:
             self._progress, self._started = now, True
 
     def moved(self, now: float) -> None:
-        """A piece of the request went out: the connection lives, and the answer is not due yet."""
+        """Notes that a piece of the request went out: the connection lives, and the answer is not due yet."""
         self._signal = self._progress = now
         self._pings = 0
 
@@ -89,12 +89,12 @@ class Upgrade(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt, for either transport; the form that is not used is never written.
+    """One attempt, for either transport; the unused form is never written.
 
     post     the request over HTTP
-    upgrade  what opens a socket for it
-    frame    the request over a socket, by the plan of the continuation at that moment
-    renewed  whether the token was renewed for this request already
+    upgrade  opens a socket for it
+    frame    the request over a socket, by the continuation's plan at that moment
+    renewed  whether the token was already renewed for this request
     """
 
     post: Callable[[], UpstreamRequest]
@@ -112,11 +112,11 @@ class Attempt:
 
 
 class SocketExchange:
-    """Use once.
+    """A request over a socket. Use once.
 
     sent  whether the request began to go out: from then on the model may be at work
     size  of the request, in bytes
-    died  whether the socket did before the answer was whole; None as long as that is open
+    died  whether the socket died before the answer was whole; None while that is open
     """
 
     def __init__(self, socket: Socket, attempt: Attempt, continuation: TurnContinuation, timers: SocketTimers) -> None:
@@ -127,17 +127,18 @@ class SocketExchange:
         self._attempt = attempt
         self._continuation = continuation
         self._timers = timers
-        self._told: AttemptCapture = NULL_ATTEMPT
+        self._capture: AttemptCapture = NULL_ATTEMPT
         plan = continuation.plan
         self._continued, self._previous = plan.continues, plan.previous
-        self._begun = not plan.continues  # whether what comes is the answer
+        self._begun = not plan.continues  # whether the next event belongs to the answer
         self._now = asyncio.get_running_loop().time
         self._keepalive = Keepalive(timers, self._now())
-        self._unsent = True  # as long as not all of the request is out
+        self._unsent = True  # whether part of the request is still to be sent
         self._sending: asyncio.Task[None] | None = None
 
     async def run(self) -> AsyncGenerator[Batch, None]:
-        """The events of the answer; EOF in place of the last one when the socket breaks. Raises UpstreamError."""
+        """Yields the events of the answer; EOF in place of the last one when the socket breaks. Raises
+        UpstreamError."""
         kept = False
         try:
             await self._require_silence()
@@ -155,29 +156,29 @@ class SocketExchange:
                 elif reading.end is not None:
                     self.died = True
                 if batch:
-                    self._told.events(batch)
+                    self._capture.events(batch)
                     yield batch
                 if last is not None:
                     return
                 if reading.end == CLOSED and not self._unsent:
-                    self._told.failed("the socket was closed before the last event")
+                    self._capture.failed("the socket was closed before the last event")
                     yield [EOF]
                     return
                 if reading.end is not None:
                     raise self._fault(reading.end if reading.end != CLOSED else "ws_send")
         except UpstreamError as error:
             self.died = True
-            self._told.failed(error.message)
+            self._capture.failed(error.message)
             raise
         finally:
             if self._sending is not None:
-                self._sending.cancel()  # from now on it writes nothing
+                self._sending.cancel()  # it must write nothing from now on
             if not kept:
                 await self._socket.close()
 
     async def _require_silence(self) -> None:
-        """What arrived before the request is no answer to it, and what follows may not be one either. On a continued
-        socket the answer says where it begins."""
+        """Fails when anything came before the request, since it and what follows may not answer this request. On a
+        continued socket the answer names its beginning."""
         try:
             async with asyncio.timeout(0):
                 reading = await self._socket.read()
@@ -191,21 +192,22 @@ class SocketExchange:
     # -- the request
 
     async def _send(self) -> None:
-        """Begins to send, and goes on while the socket is read: a backend whose pings nobody answers gives it up."""
+        """Begins to send, and continues while the socket is read: the backend gives up a socket whose pings are not
+        answered."""
         message = await self._attempt.frame()
         fields = {"bytes": len(message), "socket": self._socket.number, "whole": self._continuation.plan.reason}
         self._attempt.note("info", "upstream_request_started", **fields)
-        self._told = self._tell(message)
+        self._capture = self._recorded(message)
         self.sent, self.size = True, len(message)
         if len(message) <= FRAGMENT_BYTES:
-            await self._write(message)  # which does not wait
+            await self._write(message)  # does not wait
         else:
             self._sending = asyncio.create_task(self._write(message))
 
-    def _tell(self, message: bytes) -> AttemptCapture:
+    def _recorded(self, message: bytes) -> AttemptCapture:
         attempt, plan = self._attempt, self._continuation.plan
         upgrade = attempt.upgrade()
-        told = attempt.capture.attempt(
+        capture = attempt.capture.attempt(
             transport="websocket",
             method="GET",
             url=socket_url(upgrade.url),
@@ -216,11 +218,11 @@ class SocketExchange:
             pooled=plan.continues,
             continuation=plan.reason or "continued",
         )
-        told.answered(101, self._socket.headers)
-        return told
+        capture.answered(101, self._socket.headers)
+        return capture
 
     async def _write(self, message: bytes) -> None:
-        """Who reads notices a connection that breaks meanwhile."""
+        """Writes the frame. The reader notices a connection that breaks meanwhile."""
         with suppress(aiohttp.ClientError, OSError):
             await self._socket.send(message, lambda: self._keepalive.moved(self._now()))
             self._unsent = False
@@ -228,7 +230,7 @@ class SocketExchange:
     # -- the answer
 
     async def _next(self) -> Reading:
-        """What comes next. Raises UpstreamError when nothing does for too long."""
+        """Reads the next messages. Raises UpstreamError after too long a silence."""
         while True:
             try:
                 async with asyncio.timeout_at(self._keepalive.next):
@@ -243,12 +245,12 @@ class SocketExchange:
             self._keepalive.heard(self._now(), progress=any(map(is_progress, reading.events)))
             for payload in reading.pings:
                 if not await self._in_time(self._socket.pong(payload)):
-                    reading.end = reading.end or CLOSED  # what was read before counts all the same
+                    reading.end = reading.end or CLOSED  # what was read before still counts
             if reading.events or reading.end is not None:
                 return reading
 
     def _from_the_beginning(self, events: Batch) -> Batch:
-        """The events without what is left of the answer before, which has no name on it: output counts only when the
+        """The events without those left over from the previous answer, which carry no id. Output counts only after the
         backend has named another response."""
         for place, event in enumerate(events):
             named = _response_of(event)
@@ -302,11 +304,11 @@ def _is_output(event: dict[str, Any]) -> bool:
 
 
 def _stray(words: str) -> UpstreamError:
-    """Something came over the socket that is no answer to this request; it will not come over another one."""
+    """The error for an event over the socket that answers no request of ours; another request will not get it."""
     return PROFILE.error(f"unreadable answer: {words}; {USE_HTTP}", kind="transport", code=PROTOCOL_ERROR)
 
 
 def is_complete(event: dict[str, Any]) -> bool:
-    """Whether the last event of an answer says that all of it is there."""
+    """Whether the last event of an answer says that it is complete."""
     done = event.get("type") == "response.completed"
     return done and responses_failure(event) is None and incomplete_reason(event) is None

@@ -1,4 +1,4 @@
-"""What is sent over a socket: the request as a frame, frames as events, and their faults. Pure."""
+"""What goes over a socket: the request as a frame, frames as events, and their faults. Pure."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.upstream.adapter import RequestBody
 
-#: Texts in a row that are no event.
+#: Most texts in a row that are not events.
 MAX_GARBAGE = 16
-#: One frame; the last event can repeat the whole answer.
+#: Size limit of a frame; the last event can repeat the whole answer.
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """How a socket failed: in words, and whether the request may be sent again. It may not where the model may still be
-    at work on it, nor where it would only happen again. `unreadable`: what came was no answer by the rules."""
+    """How a socket failed: in words, and whether the request may be sent again. It may not when the model may still be
+    at work on it, nor when the fault would only recur. `unreadable`: the answer broke the rules."""
 
     words: str
     repeatable: bool
     unreadable: bool = False
 
 
-#: The code of a request that the upstream closed the socket on (1009): it has not taken it.
+#: Code of a request for which the upstream closed the socket (1009); it has not accepted it.
 SIZE = "ws_size"
 
 FAULTS: dict[str, Fault] = {
@@ -63,19 +63,19 @@ def fault_error(code: str, *, seconds: float = 0.0, continued: bool = False, hin
     return UpstreamError(f"{LABEL}: {words}", kind="transport", provider=LABEL, code=code, repeatable=repeatable)
 
 
-#: What the transports say differently: HTTP tells the lane in a header.
+#: Members that differ between the transports: HTTP names the lane in a header.
 _NOT_SHARED = frozenset({"stream", "client_metadata"})
 
 
 class SharedBody(RequestBody):
-    """A body for both transports, whose items are written once for all that is made of them: the digests of the
-    conversation, a POST, a frame with all of it, and one with what is new."""
+    """A body for both transports. Its items are written once for all uses: the digests of the conversation, a POST, a
+    frame with the whole conversation, and one with its new part."""
 
     _items: list[bytes] | None = None
 
     @property
     def items(self) -> list[bytes]:
-        """The input, a text an item."""
+        """The input, one text for each item."""
         if self._items is None:
             self._items = [remembered_json(item, large=self.large) for item in self.members["input"]]
         return self._items
@@ -89,8 +89,8 @@ class SharedBody(RequestBody):
         return b'{"stream":true,' + self._shared(self.members) + b"}"
 
     def frame(self, previous_response_id: str = "", start: int = 0) -> bytes:
-        """The conversation as a frame; with `previous_response_id`, what was added since that response: the input from
-        item `start` on."""
+        """The conversation as a frame. With `previous_response_id`: what was added since that response, from input item
+        `start` on."""
         body = self.members
         own = {"type": "response.create", **{key: body[key] for key in ("client_metadata",) if key in body}}
         if previous_response_id:
@@ -98,7 +98,7 @@ class SharedBody(RequestBody):
         return dump_json(own).encode()[:-1] + b"," + self._shared(body, start) + b"}"
 
     def _shared(self, members: Mapping[str, Any], start: int = 0) -> bytes:
-        """What the transports have in common, in the order of the members."""
+        """The members common to both transports, in their order."""
         before: dict[str, Any] = {}
         after: dict[str, Any] = {}
         part = before

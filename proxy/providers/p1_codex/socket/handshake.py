@@ -1,5 +1,4 @@
-"""Which error an upgrade that failed becomes. A failure of an outgoing proxy is not among them: it is none of the
-backend's, and the shared connections raise it themselves."""
+"""The errors of failed upgrades. An outgoing proxy's failure is not among them: the shared connections raise it."""
 
 from __future__ import annotations
 
@@ -13,22 +12,22 @@ from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.upstream.client import TRUST
 from proxy.providers.upstream.transport import refusal_of
 
-#: The code of failures without a status: name, connection, TLS, timeout, an answer that is no upgrade.
+#: Code of failures without a status: name, connection, TLS, timeout, an answer that is not an upgrade.
 HANDSHAKE = "ws_handshake"
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
-#: Refusals that the next upgrade would meet as well: the backend, or a middlebox, knows no WebSocket.
+#: Refusals that the next upgrade would meet too: the backend, or a middlebox, does not support WebSocket.
 LASTING = frozenset({404, 405, 426})
 
-#: What to do where WebSockets do not work.
+#: What to do when WebSockets do not work.
 USE_HTTP = "p1.transport=http goes without WebSocket"
 
-#: How much of the body behind a refusal is read.
+#: How much of a refusal's body is read.
 MAX_BODY_BYTES = 1024
 
 
 class UpgradeRefused(Exception):
-    """The backend answered the upgrade with something else: `status` 0 when it is a 101 that breaks the protocol."""
+    """The backend's answer to the upgrade was not a valid 101; `status` is 0 for a 101 that breaks the protocol."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         super().__init__(status)
@@ -36,11 +35,11 @@ class UpgradeRefused(Exception):
 
 
 class HandshakeFailed(Exception):
-    """No socket. Nothing was sent yet, so the request may use HTTP instead.
+    """No socket could be opened. Nothing was sent yet, so the request may use HTTP instead.
 
     error    as the client would get it; its kind says whether another attempt may help
     status   of the backend's answer, 0 when there was none
-    lasting  whether the next upgrade would most likely fail as well, whichever request asks for it
+    lasting  whether the next upgrade would most likely fail as well, for any request
     """
 
     def __init__(self, error: UpstreamError, *, status: int = 0, lasting: bool = False) -> None:
@@ -48,7 +47,7 @@ class HandshakeFailed(Exception):
         self.error, self.status, self.lasting = error, status, lasting
 
     def as_lasting(self, lasting: bool) -> HandshakeFailed:
-        """The same failure, with another judgement of the next upgrade."""
+        """This failure with another judgement of the next upgrade."""
         return HandshakeFailed(self.error, status=self.status, lasting=lasting)
 
     @property
@@ -58,8 +57,7 @@ class HandshakeFailed(Exception):
 
 
 def failed(cause: Exception, *, host: str, now: float) -> HandshakeFailed | UpstreamError:
-    """The failure behind an exception of the upgrade; an UpstreamError where HTTP would fail as well. `now`: epoch
-    seconds."""
+    """The failure for an exception of the upgrade; an UpstreamError when HTTP would fail too. `now`: epoch seconds."""
     if isinstance(cause, UpgradeRefused):
         return _refused(cause, host, now)
     if isinstance(cause, aiohttp.WSServerHandshakeError):
@@ -72,12 +70,12 @@ def failed(cause: Exception, *, host: str, now: float) -> HandshakeFailed | Upst
 
 
 def timed_out(host: str, seconds: float) -> HandshakeFailed:
-    """No answer in time: some middleboxes swallow upgrades."""
+    """The failure of an upgrade without an answer in time: some middleboxes swallow upgrades."""
     return _plain(f"no WebSocket to {host} within {seconds * 1000:.0f} ms", lasting=True)
 
 
 def not_now(words: str) -> HandshakeFailed:
-    """An upgrade that was not tried, since HTTP serves the request better."""
+    """The failure of an upgrade that was not tried, since HTTP serves the request better."""
     return _plain(f"no WebSocket now: {words}")
 
 
@@ -103,7 +101,7 @@ def _refused(refused: UpgradeRefused, host: str, now: float) -> HandshakeFailed:
 
 
 def _no_websocket(host: str, status: int) -> UpstreamError:
-    """No fault of the request: its own words would be about a page or a method. Claude Code takes a 404 for a missing
-    model and hides the message."""
+    """The error of a backend without WebSocket. Its own words would be about a page or a method, and Claude Code takes
+    a 404 for a missing model and hides the message."""
     words = f"{host} refused the upgrade to a WebSocket with status {status}; {USE_HTTP}"
     return PROFILE.error(words, kind="invalid_request", status=400 if status == 404 else status, code=HANDSHAKE)

@@ -1,7 +1,7 @@
 """The sockets of one account: opened for a request, kept for the next turn of its conversation, closed.
 
-Two things speak against sockets for a while: an upgrade whose refusal will last, and sockets that open and then die
-before they brought an answer, as after a box on the way that lets upgrades pass and nothing else.
+Two things rule out sockets for a while. One is an upgrade whose refusal will last. The other is sockets that open and
+then die before they brought an answer, as when a box on the way lets only the upgrade pass.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ MAX_AGE_S = 55 * 60.0
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
-    """
+    """Bounds of the pool.
+
     most    when more than this many wait, the pool is reduced before a socket is opened
-    least   to this many
-    idle_s  the state of a conversation is gone by then
+    least   number that remains then
+    idle_s  by then the state of a conversation is gone
     """
 
     most: int = 50
@@ -40,7 +41,7 @@ class PoolLimits:
 
 
 class Pooled(Protocol):
-    """What the pool needs to know of a socket: a number that no other has, and when it was opened."""
+    """What the pool needs of a socket: a unique number, and when it was opened."""
 
     number: int
     born: float
@@ -53,7 +54,7 @@ S = TypeVar("S", bound=Pooled)
 
 
 class Pool(Generic[S]):
-    """One socket an owner at most. Taking one removes it, so nobody else can use it at the same time."""
+    """Holds at most one socket for each owner. Taking one removes it, so that only its taker uses it."""
 
     def __init__(self, limits: PoolLimits | None = None) -> None:
         self._limits = limits or PoolLimits()
@@ -67,25 +68,25 @@ class Pool(Generic[S]):
         return found[0] if found is not None else None
 
     def put(self, owner: Owner, socket: S, now: float) -> bool:
-        """Whether the socket is kept; it is the caller's to close otherwise."""
+        """Puts a socket in; False when it is not kept, and the caller must close it."""
         if owner in self._waiting or socket.closed or not is_young(socket, now):
             return False
         self._waiting[owner] = (socket, now)
         return True
 
     def drop(self, owner: Owner, socket: S) -> None:
-        """Takes a socket out that is of no more use, if it is still there."""
+        """Removes an unusable socket, if it is still there."""
         if owner in self._waiting and self._waiting[owner][0] is socket:
             del self._waiting[owner]
 
     def take_surplus(self) -> list[S]:
-        """Those that have waited longest, when there are too many."""
+        """Takes the sockets that have waited longest, when there are too many."""
         if len(self._waiting) <= self._limits.most:
             return []
         return [self._waiting.popitem(last=False)[1][0] for _ in range(len(self._waiting) - self._limits.least)]
 
     def take_old(self, now: float) -> list[S]:
-        """Those that nobody may use any more."""
+        """Takes the sockets that can no longer be used."""
         old = [
             owner
             for owner, (socket, since) in self._waiting.items()
@@ -104,18 +105,19 @@ def is_young(socket: Pooled, now: float) -> bool:
     return now - socket.born <= MAX_AGE_S
 
 
-#: So many sockets in a row that died are no accident. One request tries four, so the next one already goes over HTTP;
-#: the official client gives up after about six.
+#: This many sockets in a row that died are no accident. One request tries four, so the next one already uses HTTP; the
+#: official client gives up after about six.
 DEAD_SOCKETS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class SocketHealth:
-    """
-    dead    sockets that died one after another; only an answer makes an end of it
-    since   when something spoke against sockets the last time
+    """Whether sockets are worth a try.
+
+    dead    sockets that died one after another; only an answer resets it
+    since   when something last spoke against sockets
     reason  what it was, for the log
-    digest  of the address and token that were refused: another sign-in is worth a try; b"" where it is not about them
+    digest  of the refused address and token, since another sign-in is worth a try; b"" when the reason is another
     """
 
     dead: int = 0
@@ -124,28 +126,29 @@ class SocketHealth:
     digest: bytes = b""
 
     def objection(self, now: float, rest_s: float, digest: bytes) -> str | None:
-        """Why no socket should be tried now; `rest_s`: for how long that holds; `digest`: of what would be sent."""
+        """Why no socket should be tried now. `rest_s`: how long an objection lasts; `digest`: of the address and token
+        to use."""
         if not self.reason or now - self.since > rest_s or self.digest not in (b"", digest):
             return None
         return self.reason
 
     def refused(self, why: str, now: float, digest: bytes) -> SocketHealth:
-        """After an upgrade that would only fail again."""
+        """The health after an upgrade that would only fail again."""
         return replace(self, since=now, reason=f"an earlier upgrade failed ({why})", digest=digest)
 
     def opened(self) -> SocketHealth:
-        """After an upgrade that worked, which says nothing about what becomes of the socket."""
+        """The health after an upgrade that worked, which says nothing about how long the socket will live."""
         return self if self.dead >= DEAD_SOCKETS else SocketHealth(self.dead)
 
     def died(self, now: float) -> SocketHealth:
-        """After a socket that took a request and brought no whole answer."""
+        """The health after a socket that took a request and brought no whole answer."""
         dead = self.dead + 1
         if dead < DEAD_SOCKETS:
             return replace(self, dead=dead)
         return SocketHealth(dead, now, f"the last {dead} sockets opened and died before the end of an answer")
 
     def answered(self) -> SocketHealth:
-        """After a socket that brought an answer."""
+        """The health after a socket that brought an answer."""
         return SocketHealth()
 
 
@@ -159,7 +162,7 @@ class SocketManager:
         self.now = asyncio.get_running_loop().time
         self._limiter = ConnectLimiter(floor_s, now=self.now, sleep=services.sleep, evict=self._evict)
         self._connector = SocketConnector(services, self._limiter, self.timers, observe_headers)
-        self._readers: dict[int, asyncio.Task[None]] = {}  # of the sockets in the pool, by their numbers
+        self._readers: dict[int, asyncio.Task[None]] = {}  # one for each socket in the pool, by its number
         self._reaper: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self.health = SocketHealth()
@@ -167,11 +170,12 @@ class SocketManager:
     async def open(
         self, url: str, headers: dict[str, str], *, hurried: bool, renewed: bool, capture: RequestCapture = NULL_CAPTURE
     ) -> Socket:
-        """A fresh socket, the caller's to close. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails.
+        """Opens a fresh socket, which the caller must close. Raises HandshakeFailed; UpstreamError when an outgoing
+        proxy fails.
 
-        hurried  the request can use HTTP: it does not wait long, nor try what failed a while ago and would again
+        hurried  the request can use HTTP: it does not wait long, nor try what failed a while ago and would fail again
         renewed  its token is a new one: another renewal would not help, and each one ends the token before
-        capture  is told of upgrades that fail
+        capture  records upgrades that fail
         """
         digest = upgrade_digest(url, headers)
         if hurried and (objection := self.health.objection(self.now(), self.timers.rest, digest)):
@@ -187,12 +191,12 @@ class SocketManager:
         return socket
 
     def ended(self, *, died: bool) -> None:
-        """What became of a socket with a request: it brought an answer, or it died before the end of one."""
+        """Notes the end of a socket with a request: it brought an answer, or died before the answer's end."""
         self.health = self.health.died(self.now()) if died else self.health.answered()
 
     def put(self, owner: Owner, socket: Socket) -> bool:
-        """Whether the socket is kept for the owner's next turn. A reader answers the backend's pings meanwhile, without
-        which the backend would close it."""
+        """Keeps a socket for the owner's next turn; False when it is not kept. Meanwhile a reader answers the backend's
+        pings, without which the backend would close it."""
         if not self.pool.put(owner, socket, self.now()):
             return False
         self._readers[socket.number] = asyncio.create_task(self._read(owner, socket))
@@ -201,7 +205,7 @@ class SocketManager:
         return True
 
     async def take(self, owner: Owner) -> Socket | None:
-        """The socket that was kept for the owner, which from now on nobody else reads."""
+        """Takes the socket that was kept for the owner. From then on only the caller reads it."""
         socket = self.pool.take(owner)
         if socket is not None:
             try:
@@ -213,7 +217,7 @@ class SocketManager:
 
     async def _read(self, owner: Owner, socket: Socket) -> None:
         await socket.idle()
-        self.pool.drop(owner, socket)  # at once, so that no turn gets it
+        self.pool.drop(owner, socket)  # at once, so that no turn takes it
         del self._readers[socket.number]
         await self._close_all([socket])
 
@@ -238,13 +242,13 @@ class SocketManager:
         await self._close_all(self.pool.take_surplus())
 
     async def _reap(self) -> None:
-        """Closes what has waited too long, as long as anything waits."""
+        """Closes sockets that have waited too long, until none waits."""
         while len(self.pool):
             await asyncio.sleep(self.timers.reap)
             await self._close_all(self.pool.take_old(self.now()))
 
     async def _close_all(self, sockets: Iterable[Socket]) -> None:
-        """Closes all of them, also when the caller is cancelled meanwhile: closing is short, and ends by itself."""
+        """Closes all of them, even when the caller is cancelled meanwhile: closing is short, and ends by itself."""
         closing = {asyncio.create_task(self._close(socket)) for socket in sockets}
         self._closing |= closing
         for task in closing:

@@ -1,7 +1,7 @@
 """The transport of one request to the backend: a socket, or HTTP when no socket can be opened.
 
-That is decided before anything is sent: once a request was sent over a socket it never goes over HTTP, since the model
-may be at work on it. A socket that is closed because of its size, before anything was said, has not taken it.
+The choice is made before anything is sent. A request that was sent over a socket never goes over HTTP, since the model
+may be at work on it. Only a socket that is closed because of the request's size, before any answer, did not accept it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ AUTO, WEBSOCKET, HTTP = "auto", "websocket", "http"
 
 
 class TransportSelection:
-    """Sends the attempts of one request. Use once a request."""
+    """Sends the attempts of one request. Each request needs its own."""
 
     def __init__(self, mode: str, sockets: SocketManager, http: Transport, continuation: TurnContinuation) -> None:
-        # a socket that nothing can be gone on from costs a handshake and gives nothing
+        # a socket whose conversation cannot be continued costs a handshake and gives nothing
         self._mode = HTTP if mode == AUTO and not continuation.active else mode
         self._sockets = sockets
         self._http = http
@@ -38,7 +38,7 @@ class TransportSelection:
         return self._http(attempt.post()) if self._mode == HTTP else self._over_a_socket(attempt)
 
     async def _over_a_socket(self, attempt: Attempt) -> AsyncGenerator[Batch, None]:
-        """The same over a socket, or over HTTP when none can be had."""
+        """Streams over a socket, or over HTTP when no socket can be opened."""
         attempt.timings.sent(attempt.number)
         socket = await self._socket(attempt)
         if socket is not None:
@@ -62,9 +62,9 @@ class TransportSelection:
                     yield batch
 
     def _goes_on(self, exchange: SocketExchange, attempt: Attempt) -> bool:
-        """Whether a request that the upstream did not take because of its size goes over HTTP now. Requests of this
-        conversation that are as large then do so at once."""
-        if exchange.sent:  # a kept socket may be closed so before
+        """Whether to send the request over HTTP after the upstream refused its size. Requests of this conversation that
+        are as large then use HTTP at once."""
+        if exchange.sent:  # a kept socket may be closed like this before anything is sent
             self.continuation.refuse(exchange.size)
         if self._mode != AUTO or self._sent:
             return False
@@ -73,7 +73,7 @@ class TransportSelection:
         return True
 
     async def _socket(self, attempt: Attempt) -> Socket | None:
-        """An open socket; None for HTTP, which this request then keeps to."""
+        """An open socket; None for HTTP, which this request then keeps."""
         upgrade = attempt.upgrade()
         if attempt.number > 1:
             self.continuation.send_whole()
@@ -87,7 +87,7 @@ class TransportSelection:
         try:
             socket = await self._sockets.open(*upgrade, hurried=may_post, renewed=renewed, capture=attempt.capture)
         except HandshakeFailed as failure:
-            # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
+            # an upgrade may refuse tokens that HTTP accepts, but the token is renewed first
             if not may_post or (failure.status == UNAUTHORIZED and not renewed):
                 raise failure.error from None
             self._mode = HTTP
@@ -99,6 +99,6 @@ class TransportSelection:
         return socket
 
     async def _is_too_large(self, attempt: Attempt) -> bool:
-        """Whether a request of this conversation that was no larger was refused because of its size."""
+        """Whether a request of this conversation that was no larger was refused for its size."""
         refused = self.continuation.refused_size
         return refused is not None and len(await attempt.frame()) >= refused

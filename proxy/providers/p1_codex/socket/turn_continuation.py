@@ -1,8 +1,8 @@
 """One turn of a conversation that may be continued.
 
-It tells whether an earlier response may be continued, lends the socket that goes with it, and keeps what the next turn
-needs, in an order on which a fast next turn can rely: the socket is back in the pool before the state is recorded, and
-both before the client hears that the answer is over. `continuation` holds the rules, `manager` the sockets.
+It decides whether an earlier response may be continued, provides its socket, and keeps what the next turn needs. The
+order is reliable even for a fast next turn: the socket is back in the pool before the state is recorded, and both
+before the client learns that the answer is over. `continuation` holds the rules, `manager` the sockets.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from proxy.providers.p1_codex.socket.manager import SocketManager, is_young
 
 
 class TurnContinuation:
-    """What one turn has of its conversation. Before `reserve` that is nothing, and nothing is kept.
+    """One turn's part in its conversation. Before `reserve` it has none, and keeps nothing.
 
-    enabled  whether it is only the owner that is missing then
+    enabled  whether continuation is on, so that only the owner is missing
     """
 
     def __init__(self, sockets: SocketManager, *, enabled: bool) -> None:
@@ -36,10 +36,10 @@ class TurnContinuation:
         self._states = sockets.continuations
         self._turn: ReservedTurn | None = None
         self._plan = ContinuationPlan("missing_identity" if enabled else "disabled")
-        self._kept: tuple[str, int] | None = None  # the response, and the socket that is back in the pool
+        self._kept: tuple[str, int] | None = None  # the response, and the number of its socket in the pool
 
     async def reserve(self, owner: Owner, body: SharedBody) -> None:
-        """Makes it a turn of the owner's conversation."""
+        """Makes this a turn of the owner's conversation."""
         limit = self._states.limits.transcript_bytes
 
         def digested() -> tuple[Transcript | None, bytes]:
@@ -58,23 +58,23 @@ class TurnContinuation:
         return self._turn.plan if self._turn is not None else self._plan
 
     def send_whole(self) -> None:
-        """The response that was to be continued is lost."""
+        """Sends the whole conversation, since the response to continue is lost."""
         if self._turn is not None:
             self._turn = full_context(self._turn)
 
     @property
     def refused_size(self) -> int | None:
-        """From how many bytes on a frame of this conversation is not worth a socket."""
+        """The size from which frames of this conversation are refused over a socket; None when none was refused."""
         return None if self._turn is None else self._states.refused_size(self._turn.owner, self._sockets.now())
 
     def refuse(self, size: int) -> None:
-        """The upstream takes no frame of this size over a socket."""
+        """Notes that the upstream refuses frames of this size over a socket."""
         if self._turn is not None:
             self._states.refuse(self._turn.owner, size, self._sockets.now())
 
     async def socket(self, digest: bytes) -> Socket | None:
-        """The socket that the plan needs, after a ping proved that it works. None when a fresh one is to be opened: the
-        owner's socket, if there was one, is then closed, and the plan is to send the whole conversation.
+        """The socket that the plan needs, after it answered a ping. None when a fresh one must be opened: the owner's
+        socket, if any, is then closed, and the plan is to send the whole conversation.
 
         digest  how a fresh one would be opened, see `connect.upgrade_digest`
         """
@@ -87,7 +87,7 @@ class TurnContinuation:
         return socket
 
     async def _is_usable(self, socket: Socket, digest: bytes) -> bool:
-        """Closes a socket that is not, however this ends."""
+        """Whether the socket can be used. Closes it otherwise, also on errors."""
         usable = False
         try:
             wanted = (self.plan.continues, socket.number, socket.digest) == (True, self.plan.socket, digest)
@@ -99,7 +99,7 @@ class TurnContinuation:
         return usable
 
     def keep(self, socket: Socket, response: str) -> bool:
-        """Puts the socket of a complete answer back; False when it is the caller's to close."""
+        """Returns the socket of a complete answer to the pool; False when the caller must close it."""
         turn = self._turn
         if turn is None or not response or not self._states.is_current(turn):
             return False
@@ -109,7 +109,8 @@ class TurnContinuation:
         return True
 
     def record(self, output: Sequence[Mapping[str, Any]]) -> None:
-        """Lets the next turn go on from this one. `output`: the answer as input items, as the client will repeat it."""
+        """Lets the next turn continue from this one. `output`: the answer as input items, as the client will repeat
+        it."""
         if self._turn is None or self._kept is None:
             return
         response, number = self._kept
@@ -118,7 +119,7 @@ class TurnContinuation:
             self._turn = None
 
     async def end(self) -> None:
-        """The turn is over. What it did not record is forgotten, its socket too."""
+        """Ends the turn. Anything it did not record is forgotten, its socket too."""
         if self._turn is None:
             return
         turn, self._turn = self._turn, None

@@ -1,4 +1,4 @@
-"""P2's device identity: an id that lives beside the credential, and the headers that every call carries.
+"""P2's device identity: an id stored beside the credential, and the headers of every call.
 
 The issuer binds its tokens to the device id, so the file must be kept, and copied, together with `auth.json`. Signing
 out keeps it.
@@ -22,14 +22,14 @@ from proxy.providers.p2_kimi.settings import KimiSettings
 
 FILE_NAME = "device_id"
 
-#: More than this is not an id.
+#: A longer text is not an id.
 MAX_ID_BYTES = 4096
 
-#: The vendor's gateway serves known coding agents only, so the user agent is that of its own client.
+#: The vendor's gateway serves known coding agents only, so this is the user agent of its own client.
 CLIENT_VERSION = "2.1.0"
 USER_AGENT = f"kimi-code-cli/{CLIENT_VERSION}"
 
-#: How user agents of the vendor's clients begin -> platform word. The version after it goes into a header as well.
+#: Beginning of a vendor client's user agent -> platform word. The version after it goes into a header as well.
 PLATFORMS = {"kimicli": "kimi_cli", "kimi-code-cli": "kimi_code_cli"}
 
 
@@ -40,7 +40,7 @@ def user_agent(config: Config) -> str:
 
 _PRODUCT = re.compile(r"([\w.-]+)/(\S+)")
 
-#: Architectures by the names that the vendor's client has for them; others are called the same there.
+#: Architecture -> the vendor client's name for it; others keep their names.
 _ARCHITECTURES = {
     **dict.fromkeys(("x86_64", "amd64"), "x64"),
     **dict.fromkeys(("aarch64", "arm64"), "arm64"),
@@ -52,7 +52,7 @@ _ARCHITECTURES = {
 
 @functools.lru_cache(maxsize=16)
 def device_path(config_root: Path) -> Path:
-    """Where the id is."""
+    """The path of the id."""
     return config_root / LABEL / FILE_NAME
 
 
@@ -68,17 +68,16 @@ def read_device_id(config_root: Path) -> str | None:
 
 @functools.lru_cache(maxsize=16)
 def _id_in(path: Path, *_stamp: int) -> str | None:
-    """What a file has, as long as it stays the same: each request needs it."""
+    """The content of a file, cached while its stamp stays the same: each request needs it."""
     with path.open("rb") as file:
         data = file.read(MAX_ID_BYTES)
     return _ascii(data.decode("utf-8", "replace")) or None
 
 
 async def device_id(config_root: Path, *, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> str:
-    """The id of this installation, made at the first call and kept in whatever form it has. Raises ProxyError.
+    """The id of this installation, made by the first call and kept in any form. Raises ProxyError.
 
-    Under a lock, so that two processes which begin at the same moment agree.
-    """
+    A lock makes two processes that begin at the same moment agree."""
     path = device_path(config_root)
     try:
         found = read_device_id(config_root)
@@ -97,14 +96,14 @@ async def device_id(config_root: Path, *, new_id: Callable[[], str] = lambda: st
 
 
 async def device_headers(config_root: Path, user_agent: str = USER_AGENT) -> dict[str, str]:
-    """The headers of every call, to the issuer and to the API. Raises as `device_id`."""
+    """The headers of every call, to the issuer and to the API. Raises ProxyError, as `device_id` does."""
     here = platform.node(), kernel_release(platform.system(), platform.release(), platform.version())
     return {**_headers_of(user_agent, *here), "X-Msh-Device-Id": header_text(await device_id(config_root))}
 
 
 @functools.lru_cache(maxsize=16)
 def _headers_of(user_agent: str, node: str, release: str) -> Mapping[str, str]:
-    """Those of this machine."""
+    """The headers of this machine."""
     product, version = client_of(user_agent)
     return {
         "User-Agent": header_text(user_agent),
@@ -117,7 +116,7 @@ def _headers_of(user_agent: str, node: str, release: str) -> Mapping[str, str]:
 
 
 def client_of(user_agent: str) -> tuple[str, str]:
-    """Platform word and version that go with a user agent; those of the default for a foreign one.
+    """Platform word and version of a user agent; the default's for a foreign one.
 
     >>> client_of("KimiCLI/1.52.0"), client_of("kimi-code-cli/2.1.0 (x)"), client_of("curl/8")
     (('kimi_cli', '1.52.0'), ('kimi_code_cli', '2.1.0'), ('kimi_code_cli', '2.1.0'))
@@ -136,12 +135,12 @@ def this_model() -> str:
 
 
 def kernel_release(system: str, release: str, version: str) -> str:
-    """The release of the kernel, which Windows calls its version."""
+    """The kernel's release, which Windows calls its version."""
     return version if system == "Windows" else release
 
 
 def device_model(system: str, release: str, machine: str, *, mac: str = "") -> str:
-    """System, release and architecture as the vendor's client writes them.
+    """System, release and architecture, written as by the vendor's client.
 
     >>> device_model("Linux", "6.8.0", "x86_64"), device_model("Windows", "10.0.22631", "AMD64")
     ('Linux 6.8.0 x64', 'Windows 10.0.22631 x64')
@@ -159,7 +158,7 @@ def _ascii(text: str) -> str:
 
 
 def header_text(text: str) -> str:
-    """The text fit for a header: printable ASCII, never empty.
+    """The text reduced to printable ASCII for a header, never empty.
 
     >>> header_text(" café\\n"), header_text("电脑")
     ('caf', 'unknown')

@@ -33,28 +33,28 @@ from proxy.providers.p2_kimi.settings import KimiSettings
 #: Public client id of the vendor's command-line client; it has no secret.
 CLIENT_ID = "17e5f671-d194-4dfb-9706-5516cb48c098"
 
-#: Members of the file. The user takes the place of the account.
+#: Members of the file. The user id is stored as the account id.
 FIELDS = Fields(account_id=("userId", "user_id"))
 
-#: A token response without `expires_in`.
+#: Seconds that a token without `expires_in` is valid.
 DEFAULT_EXPIRES_S = 900
 
-#: No poll comes early by the issuer's clock.
+#: The margin keeps polls from coming early by the issuer's clock.
 DEVICE_RULES = DeviceRules(margin_s=0.5)
 
-#: Before the second and the third try of a renewal.
+#: Seconds before the second and the third try of a renewal.
 REFRESH_WAITS_S = (1.0, 2.0)
 
 #: Another program that renews the same credential without our lock may be about to write.
 PEER_WAIT_S = 0.25
 
-#: A refused refresh token is not sent again before this has passed. The file stays: deleting it could destroy what
-#: another program has just written.
+#: Seconds before a refused refresh token is sent again. The file stays: deleting it could destroy what another program
+#: has just written.
 REFUSED_FOR_S = 300.0
 
 
 def credential_file(config_root: Path) -> CredentialFile:
-    """Where P2's credential is."""
+    """The file of P2's credential."""
     return CredentialFile(config_root, LABEL, fields=FIELDS)
 
 
@@ -62,7 +62,7 @@ def credential_file(config_root: Path) -> CredentialFile:
 
 
 def credential_from(body: Mapping[str, Any], old: Credential | None, now_ms: int) -> Credential:
-    """A token response as a credential. What a renewal leaves out (refresh token, scope, user) stays as in `old`.
+    """A token response as a credential. What a renewal leaves out (refresh token, scope, user) is kept from `old`.
 
     {"access_token": "<jwt>", "refresh_token": "…", "expires_in": 900, "scope": "…", "token_type": "Bearer"}
 
@@ -75,7 +75,7 @@ def credential_from(body: Mapping[str, Any], old: Credential | None, now_ms: int
 
 
 def is_refused(answer: TokenResponse) -> bool:
-    """As everywhere, and this issuer's word for it with any status."""
+    """Whether the answer refuses the credential: by the common rule, or by this issuer's word with any status."""
     return answer.code == "invalid_grant" or refresh.is_refused(answer)
 
 
@@ -89,7 +89,7 @@ class _Issuer:
     user_agent: str
 
     async def post(self, path: str, form: Mapping[str, str]) -> TokenResponse:
-        """Raises IssuerFailure, and ProxyError when there can be no device id."""
+        """Posts a form. Raises IssuerFailure, and ProxyError when no device id can be made."""
         client = TokenClient(LABEL, self.session, await device_headers(self.config_root, self.user_agent))
         return await client.post_form(f"{self.host.rstrip('/')}/api/oauth/{path}", {"client_id": CLIENT_ID, **form})
 

@@ -1,8 +1,8 @@
-"""What is left of P2's quotas: one question to the API, read with patience, because its answer is documented nowhere.
+"""What is left of P2's quotas: one question to the API, whose undocumented answer is read leniently.
 
-What is known of it: `{"usage": {quota}, "limits": [{"window": {…}, "detail": {quota}}]}` with
-`{"limit": "100", "used": "3", "remaining": "97", "resetTime": "2026-10-01T12:00:00Z"}` as a quota. Numbers may be
-texts, names may be written otherwise, and members that say who is asking are not shown.
+Its known form: `{"usage": {quota}, "limits": [{"window": {…}, "detail": {quota}}]}` with `{"limit": "100", "used": "3",
+"remaining": "97", "resetTime": "2026-10-01T12:00:00Z"}` as a quota. Numbers may be texts, names may be spelled
+differently, and members that identify the user are not shown.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from proxy.providers.p2_kimi.catalog import LABEL
 
 SERVICE = "Kimi Code"
 
-#: What a quota may be called at the top level, and how it is shown.
+#: Name of a quota at the top level -> its title.
 _TITLES = {"usage": "Weekly"}
-#: Title -> minutes, where nothing else tells how long a window is.
+#: Title -> minutes, when the answer does not give a window's length.
 _LENGTHS = {"Weekly": WEEK_MINUTES}
 
 _RESETS = ("resetTime", "reset_time", "resetAt", "reset_at", "resetsAt", "resets_at")
 
-#: How a unit of time ends or begins, whatever its prefix -> seconds.
+#: Ending or beginning of a unit of time, whatever its prefix -> seconds.
 _UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400, "WEEK": 604_800}
 
 
@@ -44,7 +44,7 @@ async def ask(
     session: aiohttp.ClientSession,
     clock: Callable[[], float],
 ) -> UsageReport:
-    """Raises ProxyError with a message for the terminal."""
+    """Asks the API. Raises ProxyError with a message for the terminal."""
     headers = await device_headers(config_root, user_agent)
 
     async def send(credential: Credential) -> TokenResponse:
@@ -55,7 +55,7 @@ async def ask(
 
 
 def allowance_of(usage: Mapping[str, Any], now: float) -> Allowance:
-    """What of the answer is understood."""
+    """The allowance in the answer, as far as it is understood."""
     windows = (_of_quota(title, seconds, quota, now) for title, seconds, quota in _quotas(usage))
     return Allowance(tuple(window for window in windows if window is not None)[:MAX_WINDOWS])
 
@@ -108,7 +108,7 @@ def _length(window: object) -> float | None:
 
 
 def _amounts(quota: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
-    """The most of it, what is used, what is left, as far as that is known."""
+    """Limit, amount used and amount left, as far as known."""
     limit, used, left = (number(quota.get(name)) for name in ("limit", "used", "remaining"))
     if used is None and limit is not None and left is not None:
         used = limit - left
@@ -123,7 +123,7 @@ def _percent(quota: Mapping[str, Any]) -> float | None:
 
 
 def _in_words(quota: Mapping[str, Any]) -> str:
-    """What is known of a quota: `3 of 100 used, 97 left`; "" when nothing is."""
+    """A quota in words: `3 of 100 used, 97 left`; "" when nothing is known."""
     limit, used, left = _amounts(quota)
     parts = []
     if used is not None:

@@ -1,7 +1,7 @@
-"""P3's sign-in: an OpenID Connect issuer, entered by a browser on this machine or by a code confirmed on any other.
+"""P3's sign-in: an OpenID Connect issuer, with a browser on this machine or a code confirmed on any other.
 
 The endpoints of a browser sign-in and of a renewal are in the issuer's discovery document, those of the device flow
-have fixed paths. What is stored has five members and no others; none of them tells whose it is.
+have fixed paths. Exactly five members are stored, none of which identifies the user.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from proxy.providers.p3_grok.settings import GrokSettings
 #: Public client id of the vendor's command-line client; it has no secret.
 CLIENT_ID = "b1a00492-073a-47ea-816f-4c329264a828"
 
-#: Without this one the API refuses every request.
+#: The API refuses every request without this scope.
 API_SCOPE = "grok-cli:access"
 SCOPE = f"openid profile email offline_access {API_SCOPE} api:access conversations:read conversations:write"
 
-#: Any port: the issuer has the address listed without one.
+#: Any port: the redirect address is registered with the issuer without one.
 PORTS = (0,)
 CALLBACK_PATH = "/callback"
 
-#: Issuer -> the origin of the page that a user signs in on, which calls the redirect address by script.
+#: Issuer -> the origin of its sign-in page, which calls the redirect address by script.
 CALLERS = {"https://auth.x.ai": "https://accounts.x.ai"}
 
 DEVICE_PATH = "/oauth2/device/code"
@@ -54,22 +54,22 @@ DEVICE_PAGE_PATH = "/device"
 DEVICE_LIMIT_S = 600.0
 DEVICE_LONGEST_S = 24 * 3600.0
 
-#: Members of the file, all of them.
+#: All members of the file.
 FIELDS = Fields(expires_ms=("expires_at_ms",), account_id=(), texts=frozenset({"issuer", "client_id"}))
 
-#: Of calls to a token endpoint.
+#: For calls to a token endpoint.
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, connect=10.0)
 
-#: Before the second and the third try of a renewal. Only one that provably did nothing is repeated, because the issuer
-#: takes a refresh token that comes twice for stolen, and then revokes what it has issued for it.
+#: Seconds before the second and the third try of a renewal. Only a try that provably had no effect is repeated: the
+#: issuer takes a refresh token that comes twice for stolen, and revokes all that it issued for it.
 REFRESH_WAITS_S = (1.0, 2.0)
 
-#: Words for a sign-in that is over; everything else passes, and costs no credential.
+#: Error words that end a sign-in; every other failure passes, and costs no credential.
 REFUSED = ("invalid_grant", "invalid_client")
 
 
 def credential_file(config_root: Path) -> CredentialFile:
-    """Where P3's credential is."""
+    """The file of P3's credential."""
     return CredentialFile(config_root, LABEL, fields=FIELDS)
 
 
@@ -77,7 +77,7 @@ def credential_file(config_root: Path) -> CredentialFile:
 
 
 def credential_from(issuer: str, body: Mapping[str, Any], old: Credential | None, now_ms: int) -> Credential:
-    """A token response as a credential; a refresh token that a renewal leaves out stays as in `old`.
+    """A token response as a credential; a refresh token that a renewal leaves out is kept from `old`.
 
     {"access_token": "…", "refresh_token": "…", "expires_in": 21600, "token_type": "Bearer", "scope": "…"}
 
@@ -94,7 +94,7 @@ def is_refused(answer: TokenResponse) -> bool:
 
 
 def _unfit(issuer: str, credential: Credential) -> str:
-    """Why a stored credential is not to be sent to this issuer, as the end of a sentence; "" when it is its own."""
+    """Why a stored credential must not be sent to this issuer, as the end of a sentence; "" when it may."""
     made_at, client = credential.extra["issuer"], credential.extra["client_id"]
     if made_at != issuer:
         return f"was made at {printable(made_at)}, not at {issuer}"
@@ -102,7 +102,7 @@ def _unfit(issuer: str, credential: Credential) -> str:
 
 
 async def _post(client: TokenClient, url: str, form: Mapping[str, str]) -> TokenResponse:
-    """A refusal keeps its OAuth error, but no body of another form: nobody knows what that may repeat."""
+    """Posts a form. A refusal keeps its OAuth error, but no other body, which might repeat secrets."""
     answer = await client.post_form(url, {"client_id": CLIENT_ID, **form})
     return answer if answer.ok else replace(answer, text="")
 
@@ -150,7 +150,7 @@ class GrokAccount(StoredAccount):
         grok = self._grok = context.config.section(GrokSettings)
         super().__init__(context, credential_file(context.config_root), grok.issuer, grok.base_url)
         self._issuer = grok.issuer.rstrip("/")
-        self._scope = ""  # what the issuer granted
+        self._scope = ""  # the scope granted by the issuer
 
     async def login(self, *, device: bool, say: Say) -> Credential:
         return await self._sign_in(self._with_code if device else self._with_browser, say)
@@ -189,7 +189,7 @@ class GrokAccount(StoredAccount):
         return await browser.run(partial(self._save_new, say), say=say, read=read)
 
     async def _with_code(self, http: aiohttp.ClientSession, say: Say) -> Credential:
-        """The user confirms a code on any device."""
+        """Signs in with a code that the user confirms on any device."""
         rules = DeviceRules(
             wait_first=True,
             limit_s=DEVICE_LIMIT_S,

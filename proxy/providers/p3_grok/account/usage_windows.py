@@ -1,7 +1,7 @@
-"""What is left of P3's allowance, and the plan: two questions to the API, read with patience, because the answers are
-documented nowhere.
+"""What is left of P3's allowance, and the plan: two questions to the API, whose undocumented answers are read
+leniently.
 
-What the vendor's client reads of them, any member of which may be missing (amounts are cents of a dollar):
+The members that the vendor's client reads, any of which may be missing (amounts are cents of a dollar):
 
     GET billing?format=credits
     {"config": {"creditUsagePercent": 12.5,
@@ -11,8 +11,8 @@ What the vendor's client reads of them, any member of which may be missing (amou
 
     GET settings -> {"subscription_tier_display": "SuperGrok", "allow_access": false, "gate_message": "…", …}
 
-A sign-in succeeds without a subscription, so the settings, which the vendor's client asks for at its start, are the
-first to say that there is none.
+A sign-in succeeds without a subscription. The settings, which the vendor's client requests at its start, are the first
+to show that.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from proxy.providers.p3_grok.settings import GrokSettings
 
 SERVICE = "Grok"
 
-#: How the type of a period ends -> how it is shown, and how many minutes it has.
+#: Ending of a period's type -> its title and its minutes.
 _PERIODS: dict[str, tuple[str, int | None]] = {"WEEKLY": ("Weekly", WEEK_MINUTES), "MONTHLY": ("Monthly", None)}
 
-#: Title, member with what is used, member with the most of it, whether it is spent beyond the others.
+#: Title, member for the amount used, member for its limit, whether it is spent after the others.
 _SPENT = (("Month", "used", "monthlyLimit", False), ("Pay as you go", "onDemandUsed", "onDemandCap", True))
 
 
 async def ask(
     credentials: CredentialSource, grok: GrokSettings, session: aiohttp.ClientSession, clock: Callable[[], float]
 ) -> UsageReport:
-    """Raises ProxyError with a message for the terminal."""
+    """Asks the API for usage and plan. Raises ProxyError with a message for the terminal."""
     return await ask_usage(LABEL, SERVICE, credentials, partial(_ask, session, grok), allowance_of, clock)
 
 
 async def _ask(session: aiohttp.ClientSession, grok: GrokSettings, credential: Credential) -> TokenResponse:
-    """The billing, with the plan as member `settings` where the service tells it."""
+    """The billing, with the plan as member `settings` if the service reports it."""
     service = AccountService(grok, credential, session)
     billing = await service.get("billing?format=credits")
     if not billing.ok and _is_dead_token(billing):
@@ -68,13 +68,13 @@ async def _ask(session: aiohttp.ClientSession, grok: GrokSettings, credential: C
 
 
 def _is_dead_token(answer: TokenResponse) -> bool:
-    """The service says so with a 403 as well."""
+    """Whether the token is refused, for which the service also uses a 403."""
     event = {"type": "error", "status": answer.status, "error": error_of_body(answer.text.encode())}
     return failure_of(event).kind == "sign_in"
 
 
 def allowance_of(usage: Mapping[str, Any], now: float) -> Allowance:
-    """What of the answer is understood."""
+    """The allowance in the answer, as far as it is understood."""
     settings, billing = _object(usage, "settings"), _object(usage, "config") or usage
     balance, why = _cents(billing, "prepaidBalance"), no_access(settings)
     notes = [f"Prepaid: {_dollars(balance)} left"] if balance else []
@@ -122,7 +122,7 @@ def _cents(billing: Mapping[str, Any], name: str) -> float | None:
 
 
 def _dollars(cents: float) -> str:
-    """In words.
+    """Cents in words.
 
     >>> _dollars(1234)
     '$12.34'
@@ -130,15 +130,15 @@ def _dollars(cents: float) -> str:
     return f"${cents / 100:.2f}"
 
 
-#: For a question behind a sign-in that is done: nobody should wait long for it.
+#: For a question after a completed sign-in: the user should not wait long for it.
 QUICK = aiohttp.ClientTimeout(total=5.0)
 
-#: Of the settings, which are otherwise switches of the vendor's client.
+#: Members about the plan; the other settings are switches of the vendor's client.
 _PLAN = ("subscription_tier_display", "allow_access", "gate_message")
 
 
 class AccountService:
-    """Questions about an account to the API, asked with its credential."""
+    """Asks the API about an account, with its credential."""
 
     def __init__(
         self,
@@ -153,11 +153,11 @@ class AccountService:
         self._client = TokenClient(LABEL, session, headers, timeout=timeout)
 
     async def get(self, path: str) -> TokenResponse:
-        """Raises UpstreamError."""
+        """Gets an answer. Raises UpstreamError."""
         return await self._client.get(f"{self._base}/{path}")
 
     async def plan(self) -> dict[str, Any]:
-        """The three settings, as far as the service tells them; {} when it cannot be asked."""
+        """The three settings of the plan, as far as the service reports them; {} when it cannot be asked."""
         try:
             answer = await self.get("settings")
         except UpstreamError:
@@ -168,14 +168,14 @@ class AccountService:
 async def tell_missing_plan(
     grok: GrokSettings, credential: Credential, session: aiohttp.ClientSession, say: Say
 ) -> None:
-    """Says after a sign-in that the account is not served, where the service tells that in time."""
+    """Says after a sign-in that the account is not served, if the service reports that in time."""
     why = no_access(await AccountService(grok, credential, session, timeout=QUICK).plan())
     if why:
         say(f"But Grok does not serve this account: {why}")
 
 
 def no_access(plan: Mapping[str, Any]) -> str:
-    """Why the account may not use the service, "" when nothing says so."""
+    """Why the account may not use the service, "" when nothing forbids it."""
     if plan.get("allow_access") is not False:
         return ""
     return printable(first_text(plan, "gate_message")) or "the service gives no reason"

@@ -1,4 +1,4 @@
-"""The key of a P4 account. That of the account without a name is in the settings."""
+"""The key of a P4 account. The unnamed account's key is in the settings."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ FIELDS = Fields(access=("key",), expires_ms=(), needs_refresh=False)
 
 
 def key_file(root: Path) -> CredentialFile:
-    """Where the key of a named account lies."""
+    """The file with the key of a named account."""
     return CredentialFile(root, LABEL, fields=FIELDS)
 
 
 def own_key(root: Path) -> Callable[[Config], Config]:
-    """The settings of an account with the key in its folder, as it is now."""
+    """Adds the current key in an account's folder to the settings."""
     file = key_file(root)
 
     def key() -> Mapping[str, Any]:
@@ -46,8 +46,8 @@ def own_key(root: Path) -> Callable[[Config], Config]:
 
 
 class OpenCodeAccount(StoredAccount):
-    """There is no sign-in, only a key. That of the settings is never written by the proxy, those of named accounts are;
-    none is shown."""
+    """An account with a key and no sign-in. The proxy never writes the key of the settings, only those of named
+    accounts; it shows none."""
 
     def __init__(self, context: AccountContext) -> None:
         self._settings = context.config.section(OpenCodeSettings)
@@ -59,7 +59,7 @@ class OpenCodeAccount(StoredAccount):
             raise SignInError(f"{LABEL} has no sign-in: it uses an API key, set as {_PLACES}", provider=LABEL)
         if sys.stdin.isatty():
             typed = await asyncio.to_thread(getpass.getpass, f"API key of {LABEL}: ")
-        else:  # one line, as a password manager gives it
+        else:  # one line, as a password manager prints it
             typed = await asyncio.to_thread(sys.stdin.readline)
         try:
             key: Secret = secret(typed)

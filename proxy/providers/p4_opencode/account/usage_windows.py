@@ -1,4 +1,4 @@
-"""What is left of P4's subscription: one question to the gateway."""
+"""What is left of P4's subscription, asked of the gateway."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from proxy.version import __version__
 
 SERVICE = "OpenCode Go"
 
-#: The vendor asks programs to say who they are.
+#: The vendor asks programs to identify themselves.
 USER_AGENT = f"model-proxy/{__version__}"
 
-#: Window of the answer -> how it is shown, and its minutes, in this order.
+#: Window of the answer -> its title and minutes, in display order.
 WINDOWS: dict[str, tuple[str, int | None]] = {
     "rolling": ("Rolling (5 hour)", 300),
     "weekly": ("Weekly", WEEK_MINUTES),
     "monthly": ("Monthly", None),
 }
 
-#: The gateway answers 401 for these, too; they are about money and not about the key.
+#: The gateway answers 401 for these, too; they concern money, not the key.
 _SPENT = {"CreditsError", "MonthlyLimitError", "UserLimitError"}
 
 NO_KEY = "p4 has no API key: set PROXY_P4_API_KEY or OPENCODE_API_KEY, or p4.apiKey in config.json."
@@ -40,10 +40,9 @@ NO_KEY = "p4 has no API key: set PROXY_P4_API_KEY or OPENCODE_API_KEY, or p4.api
 async def ask(
     base_url: str, api_key: Secret | None, session: aiohttp.ClientSession, clock: Callable[[], float]
 ) -> UsageReport:
-    """The three windows, without the ids that come with them. Raises ProxyError with a message for the terminal.
+    """Asks for the three windows, without their ids. Raises ProxyError with a message for the terminal.
 
-    {"rolling": {"status": "ok", "percent": 12.5, "resetsAt": "2026-10-01T12:00:00.000Z"}, "weekly": …, "monthly": …}
-    """
+    {"rolling": {"status": "ok", "percent": 12.5, "resetsAt": "2026-10-01T12:00:00.000Z"}, "weekly": …, "monthly": …}"""
     if not api_key:
         raise SignInError(NO_KEY, provider=LABEL)
     headers = {"Authorization": f"Bearer {api_key.reveal()}", "User-Agent": USER_AGENT}
@@ -67,13 +66,14 @@ def _is_window(window: object) -> bool:
         window.get("status") in ("ok", "rate-limited")
         and isinstance(percent, int | float)
         and not isinstance(percent, bool)
-        and -1e9 < percent < 1e9  # and so neither infinite nor NaN
+        and -1e9 < percent < 1e9  # excludes infinity and NaN
         and isinstance(window.get("resetsAt"), str)
     )
 
 
 def _error(answer: TokenResponse, api_key: Secret) -> ProxyError:
-    """A failed answer: the gateway's own words, its status where that means something to the caller."""
+    """The error for a failed answer: the gateway's own words, and its status when that means something to the
+    caller."""
     status, word = answer.status, answer.code
     details: dict[str, Any] = {"provider": LABEL, "retry_after": answer.retry_after}
     message = _message(answer, api_key)
@@ -102,12 +102,12 @@ def _message(answer: TokenResponse, api_key: Secret) -> str:
 
 
 def allowance_of(usage: Mapping[str, Mapping[str, Any]], now: float) -> Allowance:
-    """The windows in the form of all providers."""
+    """The windows as an allowance."""
     return Allowance(tuple(_window(name, *row, usage[name], now) for name, row in WINDOWS.items()))
 
 
 def _window(name: str, title: str, minutes: int | None, row: Mapping[str, Any], now: float) -> AllowanceWindow:
-    """The words are `12.5% used, status ok`; whole numbers have no decimals."""
+    """One window in words such as `12.5% used, status ok`; whole numbers have no decimals."""
     percent, resets = row["percent"], printable(row["resetsAt"], 60)
     shown = int(percent) if percent == int(percent) else percent
     return AllowanceWindow(

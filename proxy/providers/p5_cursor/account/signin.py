@@ -1,6 +1,6 @@
-"""P5's sign-in: a page in any browser, and a question to the API that is asked until the page was confirmed.
+"""P5's sign-in: a page in any browser, and a question to the API, repeated until the page was confirmed.
 
-There is no callback and no device code. What is stored has no time: the access token is a JWT, which says it itself.
+There is no callback and no device code. No expiry is stored: the access token is a JWT that contains it.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.p5_cursor.catalog import LABEL
 from proxy.providers.p5_cursor.settings import CursorSettings
 
-#: As the vendor's client does it: about 24 minutes in all.
+#: About 24 minutes in all, as in the vendor's client.
 ATTEMPTS = 150
 FIRST_DELAY_MS, GROWTH, LONGEST_DELAY_MS = 1000.0, 1.2, 10_000.0
 
 #: The page was not confirmed yet.
 PENDING = 404
 
-#: These do not pass.
+#: Statuses that do not pass.
 FINAL = {400, 401, 403, 410}
 
 
 def delay_s(attempt: int) -> float:
-    """How long after this attempt, counted from 0, the next one comes.
+    """Seconds between this attempt, counted from 0, and the next.
 
     >>> delay_s(0), delay_s(1), delay_s(20)
     (1.0, 1.2, 10.0)
@@ -57,11 +57,10 @@ def delay_s(attempt: int) -> float:
 async def tokens_of_page(
     ask: Callable[[], Awaitable[TokenResponse]], *, hide: Secret, sleep: Callable[[float], Awaitable[None]]
 ) -> TokenResponse:
-    """The answer with status 200. `hide` does not show in errors.
+    """The answer with status 200. Errors do not show `hide`.
 
     Raises SignInError, and UpstreamError when the service is not reached; both after MAX_FAILURES in a row if they may
-    pass.
-    """
+    pass."""
     failures = 0
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -76,7 +75,7 @@ async def tokens_of_page(
 
 
 async def _asked(ask: Callable[[], Awaitable[TokenResponse]], hide: Secret) -> TokenResponse | ProxyError | None:
-    """The answer with the tokens, a failure (`final`: it does not pass), or None: not yet."""
+    """The answer with the tokens, a failure (`final`: it does not pass), or None while it is pending."""
     try:
         answer = await ask()
     except UpstreamError as error:
@@ -93,7 +92,7 @@ async def _asked(ask: Callable[[], Awaitable[TokenResponse]], hide: Secret) -> T
     return answer
 
 
-#: Members of the file. Further ones, such as an API key of the user's, are kept.
+#: Members of the file. Others, such as the user's API key, are kept.
 FIELDS = Fields(access=("accessToken",), refresh=("refreshToken",), expires_ms=(), account_id=(), needs_refresh=False)
 API_KEY = "apiKey"
 
@@ -102,32 +101,31 @@ POLL_PATH = "/auth/poll"
 REFRESH_PATH = "/auth/refresh"
 EXCHANGE_PATH = "/auth/exchange_user_api_key"
 
-#: A token with this much left or less is renewed, and not sent if that brings no other.
+#: A token that expires within this time is renewed, and not sent if no other comes.
 MARGIN_MS = 60 * 1000
 
-#: A refusal is remembered for so long: whether it is always for good, nobody has told.
+#: How long a refusal is remembered; it is not known whether refusals are always permanent.
 REFUSED_FOR_S = 300.0
 
-#: Of calls to the sign-in service.
+#: For calls to the sign-in service.
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, connect=10.0)
 
-#: The places of a token that the user has set.
+#: The variables for a token that the user sets.
 TOKEN_VARIABLE = "PROXY_P5_AUTH_TOKEN"  # noqa: S105  a name
 VARIABLES = f"{TOKEN_VARIABLE} (or CURSOR_AUTH_TOKEN)"
 
 
 def credential_file(config_root: Path) -> CredentialFile:
-    """Where P5's credential is."""
+    """The file of P5's credential."""
     return CredentialFile(config_root, LABEL, fields=FIELDS)
 
 
 def credential_from(body: Mapping[str, Any], old: Credential | None, _now_ms: int) -> Credential:
-    """The tokens of an answer; a refresh token that it leaves out stays, as does what is stored beside it.
+    """The tokens of an answer. A missing refresh token and other stored members are kept from `old`.
 
     {"accessToken": "…", "refreshToken": "…", "authId": "…"}
 
-    Raises ValueError, whose text holds no token.
-    """
+    Raises ValueError, whose text holds no token."""
     access, refresh = first_text(body, "accessToken"), first_text(body, "refreshToken")
     if not refresh and old is not None:
         refresh = old.refresh.reveal()
@@ -139,7 +137,7 @@ def credential_from(body: Mapping[str, Any], old: Credential | None, _now_ms: in
 
 
 def _bearers(credential: Credential) -> Iterator[tuple[str, Secret]]:
-    """What a credential can be renewed with, and where."""
+    """The endpoints and secrets that can renew a credential."""
     if credential.refresh:
         yield REFRESH_PATH, credential.refresh
     api_key = credential.extra.get(API_KEY)
@@ -148,13 +146,14 @@ def _bearers(credential: Credential) -> Iterator[tuple[str, Secret]]:
 
 
 def cursor_credentials(lent: Lent, settings: CursorSettings, session: aiohttp.ClientSession) -> CredentialSource:
-    """P5's credentials: the token that the user has set, else the stored ones. The caller closes the result."""
+    """P5's credentials: the user's own token, else the stored ones. The caller closes the result."""
     token = settings.auth_token
     if token is not None:
         return StaticToken(LABEL, token, VARIABLES, end_ms=MARGIN_MS, clock=lent.clock)
 
     async def send(credential: Credential) -> TokenResponse:
-        """Of the API key an answer may say anything, so nothing but the status of a failure is kept."""
+        """Renews the credential. A failed answer to the API key keeps nothing but its status, since it might repeat
+        anything."""
         answer = TokenResponse(401, "", {})
         for path, bearer in _bearers(credential):
             client = TokenClient(LABEL, session, {"Authorization": f"Bearer {bearer.reveal()}"}, timeout=TIMEOUT)
@@ -205,7 +204,7 @@ class CursorAccount(StoredAccount):
             )
         async with self._connect() as http:
             credential = await self._with_page(http, say)
-        self._tell_of_token(say)
+        self._mention_token(say)
         return credential
 
     async def _with_page(self, http: aiohttp.ClientSession, say: Say) -> Credential:
@@ -248,17 +247,17 @@ class CursorAccount(StoredAccount):
 
     async def logout(self, *, say: Say) -> None:
         await super().logout(say=say)
-        self._tell_of_token(say)
+        self._mention_token(say)
 
-    def _tell_of_token(self, say: Say) -> None:
-        """A token that the user has set is theirs: it goes first, and no command changes it."""
+    def _mention_token(self, say: Say) -> None:
+        """Says that a token set by the user takes precedence, and that no command changes it."""
         if self._settings.auth_token is not None:
             say(f"{self._place} is set and goes on being used in place of a stored sign-in: unset it to stop that")
 
     async def usage(self) -> UsageReport:
         raise RequestError(
-            f"{LABEL} has no usage report: none is known that a program could ask for. "
-            f"{self._settings.website_url} shows it to whoever is signed in there.",
+            f"{LABEL} has no usage report that a program could ask for. "
+            f"{self._settings.website_url} shows it after a sign-in there.",
             provider=LABEL,
         )
 

@@ -1,1 +1,1 @@
-"""Tools of the client that pause a run: the call, its result, and the runs that wait for one."""
+"""Tools of the client that pause a run: the call, its result, and the waiting runs."""

@@ -1,8 +1,7 @@
-"""A request of the service to run something, and the call of the client's tool that it becomes. Pure.
+"""A request of the service to run something, as a call of the client's tool. Pure.
 
-What Claude Code asks beside its conversation has the session, the history and the tools of that, but wants words and
-nothing else, while the conversation itself may be answered or have a tool at work. So it has a run of its own, without
-tools.
+Claude Code also asks questions aside from its conversation. They have its session, history and tools, but want only
+words, while the conversation itself may be answered or have a tool at work. So each gets its own run, without tools.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ TOOL_OF_KIND = {
     "shell_args": "Bash",
 }
 
-#: Members of an exec message beside its arm.
+#: Members of an exec message besides its arm.
 _BESIDE = frozenset({"id", "exec_id", "span_context"})
 
-#: What a command without a time of its own may take, in milliseconds.
+#: Milliseconds for a command that names no limit.
 USUAL_TIMEOUT_MS = 30_000
-#: What the reference says of a command that says nothing of itself.
+#: The reference's description of a command without one.
 USUAL_DESCRIPTION = "Run Cursor-requested shell command"
 
-#: member of Claude Code's tools -> how the tools of other clients call the same
+#: member of Claude Code's tools -> its names in the tools of other clients
 _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "file_path": ("path", "filePath", "filepath", "file", "filename", "target_file"),
     "content": ("contents", "text", "file_text"),
@@ -40,7 +39,7 @@ _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "timeout": ("timeout_ms", "timeoutMs"),
 }
 _RANGE = ("offset", "limit")
-#: Without these a call says nothing, whatever the schema of the tool names.
+#: A call without these is useless, whatever members the tool's schema names.
 _NEEDED = frozenset({"file_path", "content", "command"})
 
 
@@ -48,9 +47,9 @@ _NEEDED = frozenset({"file_path", "content", "command"})
 class ExecRequest:
     """One `exec_server_message`.
 
-    id       0 when it is not on the wire
-    kind     the name of its arm such as "read_args"; "" for one that is not known
-    args     the value of the arm; {} for one that is not decoded
+    id       0 when the wire has none
+    kind     the name of its arm such as "read_args"; "" for an unknown one
+    args     the value of the arm; {} when it is not decoded
     """
 
     id: int
@@ -80,12 +79,12 @@ class ExecRequest:
 
     @property
     def directory(self) -> str:
-        """Where a command shall run; "" for the workspace."""
+        """The directory of a command; "" for the workspace."""
         return _text(self.args, "working_directory")
 
     @property
     def written(self) -> str | None:
-        """What a write shall put into the file; None when that is no UTF-8: no client's tool takes bytes."""
+        """The text to write into the file; None when it is not UTF-8, since no client's tool takes bytes."""
         text, data = _text(self.args, "file_text"), self.args.get("file_bytes")
         if text or not isinstance(data, bytes):
             return text
@@ -101,7 +100,7 @@ def _text(args: Mapping[str, Any], name: str) -> str:
 
 
 def tool_of(request: ExecRequest, tools: Mapping[str, Any]) -> str | None:
-    """The client's tool that runs an exec, None when it has none: its name is told in exact case.
+    """The client's tool that runs an exec, None when it has none. Names are case-sensitive.
 
     tools  name -> declaration
     """
@@ -114,15 +113,15 @@ def tool_of(request: ExecRequest, tools: Mapping[str, Any]) -> str | None:
 def tool_input(request: ExecRequest, workspace: str, tool: Mapping[str, Any]) -> dict[str, Any]:
     """The input of the call.
 
-    workspace  the directory that the service was told
-    tool       the declaration of the client's tool; what its schema does not name is left out, since strict ones refuse
-               members they do not know, and insist on others
+    workspace  the directory named to the service
+    tool       the declaration of the client's tool. Members that its schema lacks are left out: strict tools refuse
+               unknown members, and require others
     """
     return _as_declared(_INPUTS[TOOL_OF_KIND[request.kind]](request, workspace, tool), tool)
 
 
 def _read_input(request: ExecRequest, _workspace: str, tool: Mapping[str, Any]) -> dict[str, Any]:
-    """The range only when the service asks for one, be it from 0 on."""
+    """The path; with the range only when the service asks for one, even from 0 on."""
     asked = zip(_RANGE, range_of(request, tool), strict=True)
     return {"file_path": request.path} | {name: value for name, value in asked if value is not None}
 
@@ -143,7 +142,7 @@ def _bash_input(request: ExecRequest, workspace: str, _tool: Mapping[str, Any]) 
 
 
 def _placed(command: str, directory: str, workspace: str) -> str:
-    r"""The command as it runs in its directory, whatever the client's is.
+    r"""The command with a change to its directory, when that is not the workspace.
 
     >>> _placed("ls", "/w/it's", "/w")
     "cd '/w/it'\\''s' && ls"
@@ -155,8 +154,8 @@ def _placed(command: str, directory: str, workspace: str) -> str:
 
 
 def range_of(request: ExecRequest, tool: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """The offset and limit of a read that the client's tool is told. None of them when it does not take both: it would
-    return something else than what was asked for, which the service could not tell from a whole file."""
+    """The offset and limit for the client's tool. Both are None when it does not take both: it would return another
+    range, which the service could not tell from a whole file."""
     declared = _declared(tool)
     offset, limit = (request.args.get(name) for name in _RANGE)
     if declared is not None and not (_takes(declared, "offset", offset) and _takes(declared, "limit", limit)):
@@ -182,7 +181,7 @@ _INPUTS = {"Read": _read_input, "Write": _write_input, "Bash": _bash_input}
 
 
 def _as_declared(values: Mapping[str, Any], tool: Mapping[str, Any]) -> dict[str, Any]:
-    """The members as the schema of the tool calls them; all of them when it names none."""
+    """The members by their names in the tool's schema; all of them when it names none."""
     declared = _declared(tool)
     if declared is None:
         return dict(values)
@@ -192,7 +191,7 @@ def _as_declared(values: Mapping[str, Any], tool: Mapping[str, Any]) -> dict[str
 
 
 def _nullable(tool: Mapping[str, Any], declared: Mapping[str, Any]) -> list[str]:
-    """The members that have to be there and may be null: in strict schemas of OpenAI's form the optional ones."""
+    """Members that are required and may be null: strict schemas of OpenAI write optional ones so."""
     required = tool["input_schema"].get("required")
     names = required if isinstance(required, list) else []
     return [name for name in names if isinstance(name, str) and _may_be_null(declared.get(name))]
@@ -208,7 +207,7 @@ def _may_be_null(schema: Any) -> bool:
 
 
 def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What the schema of a tool names; None when it leaves that open."""
+    """The members in a tool's schema; None when it leaves them open."""
     schema = tool.get("input_schema")
     declared = schema.get("properties") if isinstance(schema, Mapping) else None
     return declared if isinstance(declared, Mapping) and declared else None
@@ -221,8 +220,8 @@ def _name_in(declared: Mapping[str, Any], name: str) -> str | None:
     return name if other is None and name in _NEEDED else other
 
 
-#: How it begins: a side question (`/btw`), the proposal of a next prompt, what an agent is doing, a recap. As versions
-#: 2.1.197 and 2.1.330 write it.
+#: How questions aside begin: a side question (`/btw`), the proposal of a next prompt, what an agent is doing, a recap.
+#: As written by versions 2.1.197 and 2.1.330.
 _BEGINNINGS = (
     "<system-reminder>This is a side question from the user.",
     "[SUGGESTION MODE:",
@@ -232,7 +231,7 @@ _BEGINNINGS = (
 
 
 def is_an_aside(request: Mapping[str, Any]) -> bool:
-    """Whether the last message of the user is of that kind.
+    """Whether the user's last message is a question aside.
 
     >>> is_an_aside({"messages": [{"role": "user", "content": "[SUGGESTION MODE: Suggest what the user might …]"}]})
     True

@@ -1,4 +1,4 @@
-"""The runs of all conversations: at most one each, whether it is answering or waits for a tool of its client."""
+"""The runs of all conversations: at most one each, answering or waiting for a tool of its client."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from proxy.errors import UpstreamError
 from proxy.providers.p5_cursor.failures import PROFILE
 from proxy.providers.p5_cursor.run.run import Run
 
-#: Each holds a connection open. When there are more, the one that waits longest is closed.
+#: Each run holds a connection open. When there are more, the one that has waited longest is closed.
 MAX_OPEN_RUNS = 256
 
 
 def superseded() -> UpstreamError:
-    """What a request is told that is not the newest one of its conversation."""
+    """The error of a request that is not the newest one of its conversation."""
     words = "the conversation went on in a newer request of its session, which ended this answer"
     return PROFILE.error(words, kind="upstream", status=409, repeatable=False, final=True)
 
 
 class OpenRuns:
-    """A run that waited for too long says so itself, see `silent`."""
+    """The open runs by owner. A run that waited too long reports that itself, see `silent`."""
 
     def __init__(self, *, most: int = MAX_OPEN_RUNS) -> None:
         self._most = most
@@ -32,7 +32,7 @@ class OpenRuns:
 
     @property
     def closing(self) -> int:
-        """How many are being closed."""
+        """How many runs are being closed."""
         return len(self._closing)
 
     def find(self, owner: Owner | None) -> Run | None:
@@ -40,7 +40,7 @@ class OpenRuns:
         return self._runs.get(owner) if owner is not None else None
 
     def put(self, owner: Owner, run: Run) -> None:
-        """This is now the run of the conversation; another one of it is closed, and whoever holds that is told."""
+        """Makes this the run of the conversation. Another one is closed, and its holder informed."""
         other = self.find(owner)
         if other is not None and other is not run:
             self._end(owner, other)
@@ -48,7 +48,7 @@ class OpenRuns:
         self._make_room()
 
     def remove(self, run: Run) -> None:
-        """The run is not needed any more; it is closed in the background."""
+        """Removes a run that is no longer needed; it is closed in the background."""
         for owner, found in list(self._runs.items()):
             if found is run:
                 del self._runs[owner]
@@ -57,12 +57,12 @@ class OpenRuns:
             task.add_done_callback(lambda _: self._closing.pop(run))
 
     def silent(self, run: Run) -> None:
-        """The service says no more to a run: nothing can come of one that waits."""
+        """Handles the end of a run's messages from the service: a waiting run has become useless."""
         if run.offered is not None and run.lost:
             self.remove(run)
 
     async def close(self) -> None:
-        """Closes all of them."""
+        """Closes all runs."""
         for run in list(self._runs.values()):
             self.remove(run)
         if self._closing:
@@ -76,7 +76,7 @@ class OpenRuns:
             run.fail(superseded())
 
     def _make_room(self) -> None:
-        """Closes the longest waiting of too many; those that answer stay."""
+        """Closes the longest waiting runs while there are too many; answering ones stay."""
         if len(self._runs) <= self._most:
             return
         waiting = [(run.offered.since, owner, run) for owner, run in self._runs.items() if run.offered is not None]

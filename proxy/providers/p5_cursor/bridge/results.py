@@ -1,7 +1,7 @@
-"""What a client's tool returned, as the results that its exec waits for. Pure.
+"""Turns what a client's tool returned into the results that its exec waits for. Pure.
 
-Claude Code does not repeat a file that it has read before: it says that the file is unchanged. The service asked for
-the content, so these words would be taken for it, and written back; the content of the earlier result goes instead.
+Claude Code does not repeat a file that it has read before: it says that the file is unchanged. The service would take
+these words for the content, and write them back, so it gets the content of the earlier result instead.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _UNCHANGED = re.compile(
     r"<system-reminder>\s*+This file is already in your context",
     re.IGNORECASE,
 )
-#: A path, the first line and the number of lines, None for as many as there are.
+#: A path, the first line and the number of lines, None for all.
 _Range = tuple[str, int, int | None]
 
-#: The client says no more than this.
+#: A notice of the client is no longer than this.
 MAX_WORDS = 500
 
 UNCHANGED_WORDS = (
@@ -43,8 +43,8 @@ def is_unchanged(text: str) -> bool:
 
 
 def earlier_content(request: Mapping[str, Any], tool_use_id: str) -> Any:
-    """The content of the newest earlier result for the same range of the same file; None when there is none that holds
-    the file. One pass over the history."""
+    """The content of the newest earlier result for the same range of the same file; None when none contains the file.
+    One pass over the history."""
     asked: dict[str, _Range] = {}
     results: list[tuple[_Range, Mapping[str, Any]]] = []
     for block in _blocks(request):
@@ -87,13 +87,13 @@ def _range(asked: Any) -> _Range | None:
 
 
 def _holds_file(block: Mapping[str, Any], wanted: _Range) -> bool:
-    """What has no line numbers may be a note in place of an old result."""
+    """Whether a result contains the file. Text without line numbers may be a notice in place of an old result."""
     text = result_text(block)
     return file_text(text, wanted[1], wanted[2]).content != text
 
 
-#: Newer versions of Claude Code say beside the result of a Read that it is not the whole file: in a reminder, or in the
-#: next message of the role system.
+#: How newer versions of Claude Code say that a Read's result is not the whole file: in a reminder, or in the next
+#: message of the role system.
 _PARTIAL = re.compile(r"^(?:<system-reminder>)?\[Truncated: PARTIAL view[^\n]*", re.MULTILINE)
 
 
@@ -120,8 +120,8 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def with_note(block: Mapping[str, Any], messages: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The block with the client's note that it is not the whole file, when there is one in the messages, its own and
-    those behind it. The note is put where older versions have it, into the result."""
+    """The block with the client's notice, if any, that it is not the whole file. The notice is looked for in the
+    block's message and the following ones, and put into the result, as in older versions."""
     for message in messages:
         for text in texts_of(message.get("content")) if message.get("role") != "assistant" else ():
             if (note := _PARTIAL.search(text)) is not None:
@@ -133,14 +133,14 @@ def with_note(block: Mapping[str, Any], messages: Iterable[Mapping[str, Any]]) -
 
 MAX_INT32 = 2**31 - 1
 
-#: What an error without words is told as.
+#: Stands in for an error without a message.
 _FAILED = "The client's tool failed without saying why."
 
-#: How Claude Code begins what a user, or another session, says while a tool is at work: in some versions in a message
-#: of the role system, in others in a reminder or in a plain text.
+#: How Claude Code introduces words of the user, or of another session, while a tool is at work. Some versions use a
+#: message of the role system, others a reminder or plain text.
 _MEANWHILE = re.compile(r"^[^\n]{0,120}(?:while you were working|sent the following message):[ \t]*+$", re.MULTILINE)
 
-#: Claude Code's beginning of a result that it put elsewhere for its size, and of a notebook.
+#: How Claude Code begins a result that it stored elsewhere for its size, and a notebook.
 _PREVIEW, _CELL = "<persisted-output>", "<cell id="
 _NOT_THE_FILE = (
     "The client shows this file in a form of its own, so the text below must not be written back as the file."
@@ -148,9 +148,9 @@ _NOT_THE_FILE = (
 
 
 def find_result(request: Mapping[str, Any], tool_use_id: str) -> Mapping[str, Any] | None:
-    """The newest result of a call in a Messages request; None when it has none. One that only says that a file is
-    unchanged has the content of the earlier result that it means, if that is there; and what the client says beside
-    a result of its not being whole is in it."""
+    """The newest result of a call in a Messages request; None when it has none. If it only says that a file is
+    unchanged, it gets the content of that earlier result, if present. It also gets the client's notice that it is not
+    the whole file."""
     messages = messages_of(request)
     for place in reversed(range(len(messages))):
         for block in reversed(_results(messages[place])):
@@ -167,10 +167,10 @@ def _with_content(block: Mapping[str, Any], request: Mapping[str, Any], tool_use
 
 
 def has_new_words(request: Mapping[str, Any], tool_use_id: str) -> bool:
-    """Whether the user said something beside or behind the result of a call, which an open run cannot be told.
+    """Whether the user said something with or after the result of a call, since an open run cannot receive it.
 
-    Reminders are the client's own, and so are messages of the role system, which Claude Code puts between others; but
-    it tells there as well what the user says meanwhile."""
+    Reminders are the client's own. So are messages of the role system, which Claude Code puts between others; but these
+    may also repeat what the user said meanwhile."""
     for message in reversed(messages_of(request)):
         if message.get("role") == "system":
             if any(map(_MEANWHILE.search, texts_of(message.get("content")))):
@@ -191,12 +191,12 @@ def _results(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _has_words(block: Any) -> bool:
-    """Beside a result stand documents and images that belong to it."""
+    """Whether a block beside the result has words; documents and images there belong to the result."""
     return _is_new(block) and isinstance(block.get("text"), str)
 
 
 def _is_new(block: Any) -> bool:
-    """In messages behind the result, all but reminders and other results is new."""
+    """Whether a block after the result is new: anything but reminders and other results."""
     if not isinstance(block, Mapping) or block.get("type") == "tool_result":
         return False
     text = block.get("text")
@@ -214,8 +214,8 @@ def result_messages(
     """The client messages that end an exec, in the order in which they are sent.
 
     block       the `tool_result` of the client
-    tool        the declaration of the client's tool, which may take less than was asked for
-    workspace   the directory that the service was told
+    tool        the declaration of the client's tool, which may accept less than was requested
+    workspace   the directory named to the service
     elapsed_ms  how long the client's tool took
     """
 
@@ -228,7 +228,7 @@ def result_messages(
 
 @dataclass(frozen=True, slots=True)
 class _Returned:
-    """What is known when a tool of the client is done."""
+    """The outcome of a client's tool."""
 
     text: str
     failed: bool
@@ -255,7 +255,7 @@ def _read(exec: ExecRequest, returned: _Returned) -> list[Message]:
 
 
 def _words_for_content(path: str, text: str) -> str | None:
-    """What is said in place of a content that is not the one of the file, and must not be written back as such."""
+    """The text to send in place of content that is not the file's own, and must not be written back."""
     if is_unchanged(text):
         return UNCHANGED_WORDS
     if text.startswith(_PREVIEW) or (path.endswith(".ipynb") and text.startswith(_CELL)):
@@ -264,7 +264,7 @@ def _words_for_content(path: str, text: str) -> str | None:
 
 
 def _write(exec: ExecRequest, returned: _Returned) -> list[Message]:
-    """What was written is what was asked for: the client's words on it are for its user."""
+    """Reports the requested content as written; the client's own words are for its user."""
     if returned.failed:
         return [{"write_result": {"error": {"path": exec.path, "error": returned.text or _FAILED}}}]
     written = exec.written or ""

@@ -1,1 +1,1 @@
-"""One run: what is said to open it, how it is kept alive, and what its requests are answered with."""
+"""One run: its opening, its signs of life, and the answers to its requests."""

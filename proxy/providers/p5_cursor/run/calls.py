@@ -8,19 +8,19 @@ from typing import Any
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
 
-#: So many may be open; the service is refused any more.
+#: Most open calls; further ones are refused.
 MAX_OPEN_CALLS = 64
 
 
 @dataclass(slots=True, eq=False)
 class OpenCall:
-    """One of them.
+    """An open call.
 
     tool     the client's name of the tool
     since    when it was asked for, in seconds of the loop's clock
-    beat_at  when the service is told next that it is being worked on
-    aborted  the service does not want the result any more
-    tool_use_id  under which the client has it; "" before that
+    beat_at  the next sign of life to the service
+    aborted  the service no longer wants the result
+    tool_use_id  the call's id at the client; "" before the client has it
     declaration  of the client's tool, as it was when the client got the call
     """
 
@@ -34,7 +34,7 @@ class OpenCall:
 
 
 class OpenCalls:
-    """All of a run. `beat_s`: how often the service is told of each, in seconds."""
+    """The open calls of a run. `beat_s`: seconds between two signs of life for each."""
 
     def __init__(self, beat_s: float) -> None:
         self._beat_s = beat_s
@@ -48,7 +48,7 @@ class OpenCalls:
         return len(self._calls) >= MAX_OPEN_CALLS
 
     def open(self, request: ExecRequest, tool: str, now: float) -> OpenCall | None:
-        """None when it is open already: the service repeats itself."""
+        """Opens a call; None when it is open already, since the service repeats itself."""
         key = (request.id, request.exec_id)
         if key in self._calls:
             return None
@@ -59,24 +59,24 @@ class OpenCalls:
         self._calls.pop((call.request.id, call.request.exec_id), None)
 
     def abort(self, exec_id: int | None = None) -> None:
-        """Takes back those with this id, or all."""
+        """Aborts the calls with this id, or all."""
         for key, call in list(self._calls.items()):
             if exec_id is None or call.request.id == exec_id:
                 call.aborted = True
                 del self._calls[key]
 
     def forget(self) -> None:
-        """The service waits for none any more. A client that was not asked yet still is: what it brings is told in
+        """Forgets the calls, since the service waits for none. The client may still be asked; its result then goes to
         another run."""
         self._calls.clear()
 
     @property
     def beats_at(self) -> list[float]:
-        """When the service is told of each."""
+        """When the next sign of life of each call is due."""
         return [call.beat_at for call in self._calls.values()]
 
     def beats(self, now: float) -> Iterator[int]:
-        """The ids of those that the service is to be told of now."""
+        """The ids of calls whose sign of life is due now."""
         for call in self._calls.values():
             if now >= call.beat_at:
                 call.beat_at = now + self._beat_s

@@ -1,7 +1,7 @@
-"""The two channels of a run over HTTP/1.1: a stream that the service talks on, and a call for each message of ours.
+"""The two channels of a run over HTTP/1.1: a stream from the service, and a call for each message of ours.
 
-The service drops a number that it knows, and a message that is sent again may be heard twice: so there is one counter
-and one task that sends, and a failure ends the run.
+The service drops a number that it knows, and a repeated message may take effect twice. So there is one counter and one
+sending task, and a failure ends the run.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ APPEND_PATH = "/aiserver.v1.BidiService/BidiAppend"
 STREAM_TYPE = "application/connect+proto"
 APPEND_TYPE = "application/proto"
 
-#: As the vendor's client has it: envelopes may be packed, the stream of them is not.
+#: As in the vendor's client: envelopes may be packed, their stream is not.
 _PACKED = {"connect-accept-encoding": "gzip", "accept-encoding": "identity"}
 
-#: Bodies up to this size are written at once, in bytes.
+#: Bytes that are written at once, at most.
 _PIECE = 64 * 1024
 
-#: No connection came to be, so nothing of the request was sent and it may be tried once more.
+#: No connection was made, so nothing of the request was sent and it may be tried once more.
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
 class Channels:
     """Both channels of the run `id`.
 
-    token, version  the access token, and the build of the vendor's client that the service is told
+    token, version  the access token, and the build of the vendor's client to name
     timings         of the request that begins the run
     """
 
@@ -69,30 +69,30 @@ class Channels:
         self._timings = timings
 
     def attempt(self, capture: RequestCapture, message: Mapping[str, Any], **details: Any) -> AttemptCapture:
-        """Tells what a request begins or goes on with. It is not the body of the stream's own call, which only names
-        the run."""
+        """Records what a request begins or continues with. The stream's own call has another body, which only names the
+        run."""
         url, headers = f"{self._base_url}{STREAM_PATH}", self._headers(self.id, STREAM_TYPE)
         return capture.attempt(
             transport="connect", method="POST", url=url, headers=headers, body=message, run=self.id, **details
         )
 
-    async def open(self, told: AttemptCapture) -> aiohttp.ClientResponse:
-        """The stream, whose head has come: `release` it. Raises UpstreamError."""
+    async def open(self, capture: AttemptCapture) -> aiohttp.ClientResponse:
+        """Opens the stream, and returns once its head has come; the caller must `release` it. Raises UpstreamError."""
         headers = self._headers(self.id, STREAM_TYPE) | _PACKED
         body = envelope(encode("BidiRequestId", {"request_id": self.id}))
         response = await self._post(STREAM_PATH, headers, body, self._timers.headers, self._timings)
-        self._timings.answered(self.id)  # the name that the service has for it from us
-        told.answered(response.status, response.headers)
+        self._timings.answered(self.id)  # our name for it at the service
+        capture.answered(response.status, response.headers)
         if response.status != 200:
-            raise await self._refusal(response, STREAM_TYPE, told)
+            raise await self._refusal(response, STREAM_TYPE, capture)
         return response
 
     async def append(self, number: int, message: bytes) -> None:
-        """Sends one message; its answer says nothing but that it came. Raises UpstreamError, of which none is worth
-        another try: the run had begun."""
+        """Sends one message, which the service only acknowledges. Raises UpstreamError, never one to repeat: the run
+        had begun."""
 
         def write() -> bytes:
-            # a little at a time: no other thread runs while a piece is written
+            # in pieces, since no other thread runs while one is converted
             data = "".join(message[at : at + _PIECE].hex() for at in range(0, len(message), _PIECE))
             run = {"request_id": self.id}
             return encode("BidiAppendRequest", {"data": data, "request_id": run, "append_seqno": number})
@@ -109,10 +109,10 @@ class Channels:
     def _headers(self, call_id: str, content_type: str) -> dict[str, str]:
         return call_headers(self._token, self._version, call_id, self.id, content_type)
 
-    async def _refusal(self, response: aiohttp.ClientResponse, sent: str, told: AttemptCapture) -> UpstreamError:
-        """The error behind an answer that is none, which is given back."""
+    async def _refusal(self, response: aiohttp.ClientResponse, sent: str, capture: AttemptCapture) -> UpstreamError:
+        """The error for a non-success response, which is closed."""
         body = await read_error(response)
-        told.refused(body)
+        capture.refused(body)
         response.close()
         types = f"sent {sent}, answered {response.headers.get('content-type', 'no content type')}"
         waits = response.headers.get("retry-after")
@@ -144,12 +144,12 @@ class Channels:
         )
 
 
-#: What a stream of envelopes can begin with; anything else is a document.
+#: Bytes that a stream of envelopes can begin with; anything else is a document.
 _FLAGS = frozenset({0, 1, 2, 3, 0x80, 0x81})
 
 
 class EnvelopeStream:
-    """Reads one. `read` raises UpstreamError for what is no stream, or breaks."""
+    """Reads a stream of envelopes. `read` raises UpstreamError for anything else, and when it breaks."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -158,12 +158,12 @@ class EnvelopeStream:
 
     @property
     def cut(self) -> bool:
-        """Whether it ended inside an envelope."""
+        """Whether the stream ended inside an envelope."""
         return self._decoder.pending
 
     async def read(self, limit_s: float | None = None) -> list[Envelope] | None:
-        """The envelopes that the next piece completes; None at the end, or when nothing came for `limit_s`."""
-        found = await self._fed(b"")  # what stood behind the last ones; if it is no envelope, nothing may follow it
+        """The envelopes that the next piece completes; None at the end, or when nothing comes for `limit_s` seconds."""
+        found = await self._fed(b"")  # the rest after the last ones; if it is no envelope, nothing may follow it
         if found:
             return found
         try:
@@ -184,7 +184,7 @@ class EnvelopeStream:
         return await self._fed(chunk)
 
     async def _fed(self, chunk: bytes) -> list[Envelope]:
-        """The envelopes in front of one that takes long to unpack; or those from that one on."""
+        """The envelopes before one that takes long to unpack; or those from that one on."""
         found = [] if self._decoder.waits else self._decoded(chunk, LONG_BYTES)
         if found or not self._decoder.waits:
             return found
@@ -212,11 +212,11 @@ def cut_off(why: str) -> UpstreamError:
 
 
 def unreadable(error: Exception) -> UpstreamError:
-    """The error of one that is not what it should be."""
+    """The error of an invalid stream."""
     return PROFILE.error(f"unreadable answer: {error}", kind="bad_answer", repeatable=False, code=PROTOCOL_ERROR)
 
 
-#: Bytes of messages that wait to be sent; what asks for more answers is not read on until they are fewer.
+#: Bytes of messages that wait to be sent. While there are more, nothing that asks for answers is read.
 MAX_WAITING_BYTES = 8 * 1024 * 1024
 
 
@@ -224,7 +224,7 @@ class Appends:
     """The messages of one run.
 
     send    sends one: `(number, message)`. Raises ProxyError
-    failed  is told why a message could not be sent; none is sent after it
+    failed  receives the error of a message that could not be sent; none is sent after it
     """
 
     def __init__(self, send: Callable[[int, bytes], Awaitable[None]], failed: Callable[[Exception], None]) -> None:
@@ -240,11 +240,11 @@ class Appends:
 
     @property
     def sent(self) -> int:
-        """How many messages were sent."""
+        """The number of sent messages."""
         return self._next
 
     def put(self, message: bytes | dict[str, Any]) -> None:
-        """A message, behind those that wait; none is taken any more after `stop`."""
+        """Queues a message; after `stop` it is dropped."""
         if self._closed:
             return
         data = message if isinstance(message, bytes) else encode("AgentClientMessage", message)
@@ -256,34 +256,34 @@ class Appends:
             self._task = asyncio.create_task(self._work())
 
     def beat(self, message: dict[str, Any]) -> None:
-        """A sign of life, unless something waits that is one as well."""
+        """Queues a sign of life, unless a waiting message is one as well."""
         if not self._waiting:
             self.put(message)
 
     async def room(self) -> None:
-        """Returns when more may wait."""
+        """Waits until more messages may wait."""
         await self._room.wait()
 
     async def settled(self) -> None:
-        """Returns when everything was sent, or cannot be."""
+        """Waits until everything was sent, or cannot be."""
         while self._task is not None and not self._closed:
             await asyncio.wait({self._task})
 
     def stop(self) -> None:
-        """Nothing more is sent; what is on its way is not called back."""
+        """Sends nothing more; a message on its way is not called back."""
         self._closed = True
         self._waiting.clear()
         self._room.set()
 
     async def close(self) -> None:
-        """Ends the task, whatever it is doing."""
+        """Ends the sending task at once."""
         self.stop()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
 
     async def _work(self) -> None:
-        """Sends what waits, then ends: a run that is silent has no task for it."""
+        """Sends what waits, then ends: a silent run needs no task."""
         try:
             while self._waiting:
                 data = self._waiting[0]

@@ -1,4 +1,4 @@
-"""What a run said, until somebody takes it."""
+"""The output of a run, until it is taken."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 Event = dict[str, Any]
 
-#: Characters of events that may wait; nothing is read on until they are fewer.
+#: Characters of events that may wait; while there are more, nothing is read.
 MAX_WAITING_CHARS = 4 * 1024 * 1024
-#: What an event without any counts as: about the memory that it takes.
+#: Characters that an event without text counts as: about the memory that it takes.
 EVENT_CHARS = 256
 
 
 @dataclass(slots=True)
 class RunOutput:
-    """How much a run has said, over all the answers it gave.
+    """How much a run has said, over all of its answers.
 
-    tokens    sum of the counts that the service gave on the way
+    tokens    sum of the counts that the service sent on the way
     chars     characters of text and thoughts
-    reported  output tokens that clients were told of already
+    reported  output tokens that clients already know of
     """
 
     tokens: int = 0
@@ -29,7 +29,7 @@ class RunOutput:
 
 
 def as_events(members: list[tuple[str, Any]]) -> list[Event]:
-    """The members of an envelope as a capture is told them, updates one by one.
+    """The members of an envelope for a capture, updates one by one.
 
     >>> as_events([("interaction_update", [("heartbeat", {})]), ("kv_server_message", {"id": 1})])
     [{'interaction_update': {'heartbeat': {}}}, {'kv_server_message': {'id': 1}}]
@@ -42,7 +42,7 @@ def as_events(members: list[tuple[str, Any]]) -> list[Event]:
 
 
 class WaitingEvents:
-    """The events of one run, and the failure behind them. See `run.Run` for what there is."""
+    """The events of one run, and the failure after them. `run.Run` lists the events."""
 
     def __init__(self) -> None:
         self.failure: Exception | None = None
@@ -57,7 +57,7 @@ class WaitingEvents:
 
     @property
     def tell_more(self) -> bool:
-        """Whether there is more among them than an end, and calls that the service took back."""
+        """Whether the events contain more than an end and calls that the service took back."""
         return any(event["type"] in ("text", "thinking") or _is_open(event) for event in self._events)
 
     def say(self, event: Event) -> None:
@@ -66,17 +66,17 @@ class WaitingEvents:
         self._news.set()
 
     def fail(self, error: Exception) -> None:
-        """The first failure is raised behind the events."""
+        """Stores the first failure, which is raised after the events."""
         self.failure = self.failure or error
         self._news.set()
 
     async def taken(self) -> None:
-        """Returns when somebody took some."""
+        """Waits until events are taken."""
         self._taken.clear()
         await self._taken.wait()
 
     async def take(self) -> list[Event]:
-        """All there are in front of the first call of a tool, or that call. Raises what failed."""
+        """Takes all events before the first call of a tool, or that call. Raises the failure."""
         while not (events := self._cut()):
             if self.failure is not None:
                 raise self.failure
@@ -86,8 +86,8 @@ class WaitingEvents:
         return events
 
     def _cut(self) -> list[Event]:
-        """Those without calls that the service took back. A call stands alone: what is in front of it may end the
-        answer, and then it must not have been offered."""
+        """The next events without calls that the service took back. A call comes alone: an event before it may end the
+        answer, and then the call must not have been offered."""
         first = next((place for place, event in enumerate(self._events) if _is_open(event)), len(self._events))
         count = max(first, 1)
         events, self._events = self._events[:count], self._events[count:]
@@ -96,7 +96,7 @@ class WaitingEvents:
 
 
 def _is_open(event: Event) -> bool:
-    """Whether it is a call that a client has to answer."""
+    """Whether an event is a call that a client must answer."""
     return event["type"] == "tool" and not event["call"].aborted
 
 

@@ -1,4 +1,4 @@
-"""The message that opens a run, and what it says of the place that the run works in. Pure."""
+"""The message that opens a run, and its description of the run's machine. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from proxy.providers.p5_cursor.models import Selection
 def run_request(
     prompt: str, images: Sequence[Mapping[str, Any]], selection: Selection, conversation_id: str, message_id: str
 ) -> dict[str, Any]:
-    """An AgentClientMessage. What is empty in it must be there all the same: without the state the service refuses the
-    run, without the context it never answers.
+    """An AgentClientMessage. Its empty parts are required: without the state the service refuses the run, without the
+    context it never answers.
 
     images  SelectedImage dicts
     """
@@ -42,14 +42,14 @@ def run_request(
     }
 
 
-#: Claude Code writes one of these into its system prompt, in some versions as an item of a list.
+#: Claude Code writes one of these into its system prompt, in some versions as a list item.
 _DIRECTORY = re.compile(r"^[ \t]*+(?:[-*•][ \t]++)?+(?:Primary w|W)orking directory:[ \t]*+([^\n]++)", re.MULTILINE)
-#: A path is absolute by these beginnings, on any system.
+#: Beginnings of an absolute path, on any system.
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
-#: The longest path that systems know.
+#: The longest path of any system.
 MAX_PATH = 4096
 
-#: They tell newer versions of the service that there is nothing more to wait for.
+#: They let newer versions of the service know that nothing more will come.
 _COMPLETE = (
     "git_repo_info_complete",
     "mcp_info_complete",
@@ -64,7 +64,7 @@ _COMPLETE = (
 
 
 def workspace_of(request: Mapping[str, Any], fallback: str) -> str:
-    """The directory that the client works in, as its system prompt states it, else `fallback`.
+    """The client's working directory, as its system prompt states it, else `fallback`.
 
     >>> workspace_of({"system": "Intro\\n - Primary working directory: /home/me/x\\n"}, "/w")
     '/home/me/x'
@@ -78,8 +78,8 @@ def workspace_of(request: Mapping[str, Any], fallback: str) -> str:
 
 
 def _system_texts(request: Mapping[str, Any]) -> Iterator[str]:
-    """The system prompt, then the messages of the role system, of which the last is the newest: newer versions of
-    Claude Code say there what the place is."""
+    """The system prompt, then the messages of the role system, the newest last: newer versions of Claude Code name the
+    directory there."""
     yield system_text(request.get("system"), "\n")
     for message in reversed(messages_of(request)):
         if message.get("role") == "system":

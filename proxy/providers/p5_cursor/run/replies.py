@@ -1,7 +1,7 @@
-"""What the requests of a run are answered with at once, and the messages that need no request. Pure.
+"""Immediate answers to the requests of a run, and messages that need no request. Pure.
 
-The service waits for each answer and sends only heartbeats meanwhile, so there is one for every request: exactly one
-result and one `stream_close` for an exec, one response for a query. Nothing is ever run here.
+The service waits for each answer and sends only heartbeats meanwhile, so every request gets one: exactly one result and
+one `stream_close` for an exec, one response for a query. Nothing is ever run here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CANCEL: Message = {"conversation_action": {"cancel_action": {}}}
 
 
 def numbered(number: int, members: Mapping[str, Any]) -> Message:
-    """The members behind an id, which is not written when it is 0.
+    """The members with an id, which is not written when it is 0.
 
     >>> numbered(0, {}), numbered(3, {})
     ({}, {'id': 3})
@@ -27,7 +27,7 @@ def numbered(number: int, members: Mapping[str, Any]) -> Message:
 
 
 def exec_heartbeat(number: int) -> Message:
-    """Says that an exec is still worked on; 0 before the first answer of a run."""
+    """Reports that an exec is still worked on; 0 before the first answer of a run."""
     return _control("heartbeat", numbered(number, {}))
 
 
@@ -36,14 +36,14 @@ def _control(name: str, value: Mapping[str, Any]) -> Message:
 
 
 def answered(request: ExecRequest, results: Iterable[Mapping[str, Any]]) -> list[Message]:
-    """The messages of an answer in their order: its results, each an arm and its value, and the close."""
+    """The messages of an answer in order: its results, each an arm and its value, and the close."""
     name = {"exec_id": request.exec_id} if request.exec_id else {}
     messages = [{"exec_client_message": numbered(request.id, {**result, **name})} for result in results]
     return [*messages, _control("stream_close", numbered(request.id, {}))]
 
 
 def throw(request: ExecRequest, words: str) -> list[Message]:
-    """The answer to an exec that no result fits: it is addressed by id, not by kind."""
+    """The answer to an exec that no result fits; it refers to the exec by id, not by kind."""
     return [
         _control("throw", numbered(request.id, {"error": words})),
         _control("stream_close", numbered(request.id, {})),
@@ -51,7 +51,7 @@ def throw(request: ExecRequest, words: str) -> list[Message]:
 
 
 def guarded(request: ExecRequest, results: Callable[[], Iterable[Mapping[str, Any]]]) -> list[Message]:
-    """The answer, or a throw when building it fails: an exec without any would block its run for good."""
+    """The answer, or a throw when building it fails: an unanswered exec would block its run for good."""
     try:
         return answered(request, results())
     except Exception:
@@ -67,8 +67,8 @@ Results = Callable[[ExecRequest, str, str], list[Message]]
 
 
 class Denial(NamedTuple):
-    """How an exec is denied: `results` are made of it, the words for the model, and the workspace. The words say what
-    is not available (`asked`), and which command of a shell does the same; "" for none."""
+    """How to deny an exec: `results` makes the results from it, the words for the model, and the workspace. The words
+    say what is not available (`asked`), and name a shell command that does the same, "" for none."""
 
     asked: str
     command: str
@@ -88,12 +88,12 @@ def _at_command(result: str) -> Results:
 
 
 def command_of(request: ExecRequest) -> Message:
-    """What each result of a command repeats of it."""
+    """The members that each result of a command repeats."""
     return {"command": request.args.get("command", ""), "working_directory": request.directory}
 
 
 def streamed(request: ExecRequest, outcome: Mapping[str, Any], workspace: str, leaving: Mapping[str, Any]) -> list[Any]:
-    """The results of a streamed command: its start, what it printed (`outcome`, {} for nothing), its exit."""
+    """The results of a streamed command: its start, its output (`outcome`, {} for none), its exit."""
     parts: tuple[Mapping[str, Any], ...] = (
         {"start": {}},
         outcome,
@@ -110,7 +110,7 @@ _READ = ("reading files", "cat")
 _RUN = ("running commands", "")
 _RUN_BEHIND = ("running commands in the background", "a command that ends by itself")
 
-#: arm of an exec -> its denial. What is not here is thrown.
+#: arm of an exec -> its denial. Other kinds are thrown.
 _DENIALS: Mapping[str, Denial] = {
     "read_args": Denial(*_READ, _at_path("read_result", "error", "error")),
     "redacted_read_args": Denial(*_READ, _at_path("redacted_read_result", "error", "error")),
@@ -156,15 +156,15 @@ _DENIALS: Mapping[str, Denial] = {
         _only("read_mcp_resource_exec_result", lambda args, _: {"not_found": {"uri": args.get("uri", "")}}),
     ),
 }
-#: the client's tool -> how the model knows it
+#: the client's tool -> the model's name for it
 _KNOWN_AS = {"Bash": "the shell tool", "Read": "the read tool", "Write": "the write tool"}
 
 
 def denial(request: ExecRequest, bridged: Collection[str], workspace: str) -> list[Message]:
-    """The answer to an exec that nobody runs.
+    """The answer to an exec that is not run.
 
-    bridged    the client's tools that could be called in its place: some of Read, Write, Bash
-    workspace  the directory that the service was told
+    bridged    the client's tools that could be called instead: some of Read, Write, Bash
+    workspace  the directory named to the service
     """
     row = _DENIALS.get(request.kind)
     if row is None:
@@ -173,7 +173,7 @@ def denial(request: ExecRequest, bridged: Collection[str], workspace: str) -> li
 
 
 def _words(request: ExecRequest, row: Denial, bridged: Collection[str]) -> str:
-    """What the model reads: that it is not available, and what is."""
+    """The text for the model: what is not available, and what is."""
     if TOOL_OF_KIND.get(request.kind) not in bridged:
         return f"Not available to this client: {row.asked}. {_instead(row.command, bridged)}"
     if request.written is None:
@@ -195,8 +195,8 @@ _KEEP_MODE = "This client cannot change the mode. Go on in this one."
 _NO_IMAGES = "This client cannot show generated images. Answer in text."
 _NO_SIGN_IN = "This client has no MCP servers to sign in to."
 
-#: arm of a query -> its response; a query that is not here is answered without one, since to approve what one does not
-#: know could permit anything
+#: arm of a query -> its response. Other queries are answered without one, since approving an unknown query could permit
+#: anything.
 _RESPONSES: Mapping[str, tuple[str, Message]] = {
     "web_search_request_query": ("web_search_request_response", {"approved": {}}),
     "web_fetch_request_query": ("web_fetch_request_response", {"approved": {}}),
@@ -225,7 +225,7 @@ def query_answer(query: Mapping[str, Any]) -> Message:
 
 
 def plan_of(query: Mapping[str, Any]) -> str:
-    """The plan that a query brings, which the client is shown as text; "" when it brings none."""
+    """The plan in a query, which the client is shown as text; "" when it has none."""
     asked = query.get("create_plan_request_query") or {}
     plan = (asked.get("args") or {}).get("plan")
     return plan if isinstance(plan, str) else ""

@@ -1,5 +1,5 @@
-"""Answers to what the service asks of a run, as far as no tool of the client is needed: it waits for each of them for
-ever. Blobs are what it stores with us while a run lasts, and reads back. Pure."""
+"""Answers to requests of the service that need no tool of the client; it waits for each of them for ever. Blobs are
+what it stores with us during a run, and reads back. Pure."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MAX_BLOB_BYTES = 32 * 1024 * 1024
 MAX_RUN_BYTES = 64 * 1024 * 1024
 MAX_BLOBS = 4096
 
-#: Ids are SHA-256 digests, or content that the service wants confirmed.
+#: Ids are SHA-256 digests, or content to be confirmed.
 DIGEST_BYTES = 32
 
-#: What is looked at for an answer that came as a blob: no answer is longer, and a run stores more than answers.
+#: Bytes that are searched for an answer that came as a blob. No answer is longer, and a run also stores other blobs.
 MAX_PARKED_BYTES = 1024 * 1024
 MAX_PARKED = 64
 
@@ -34,7 +34,7 @@ MAX_PARKED = 64
 class Blobs:
     """The blobs of one run.
 
-    missed  whether one was asked for that only the service could have: it may then end with an internal error
+    missed  whether the service asked for a blob that only it could have: it may then end with an internal error
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Blobs:
         return {}
 
     def _get(self, blob_id: bytes) -> dict[str, bytes]:
-        """An id that is no digest is content itself, which the service wants to hear again."""
+        """The blob of an id. An id that is not a digest is content itself, which the service wants confirmed."""
         data = self._blobs.get(blob_id)
         if data is None and len(blob_id) == DIGEST_BYTES:
             self.missed = True
@@ -76,7 +76,7 @@ class Blobs:
         """The answer that came only as blobs, in the order in which they were stored; "" when there is none."""
         texts: list[str] = []
         for text in self._answers():
-            if texts and text.startswith(texts[-1]):  # a later state of the same answer
+            if texts and text.startswith(texts[-1]):  # a later state of that answer
                 texts.pop()
             if text and not (texts and texts[-1].startswith(text)):
                 texts.append(text)
@@ -100,7 +100,7 @@ def _may_be_answer(data: bytes) -> bool:
 
 
 def _answer_text(data: bytes) -> str:
-    """The text of `{"role": "assistant", "content": "…" or [{"type": "text", "text": "…"}]}`; "" for all else."""
+    """The text of `{"role": "assistant", "content": "…" or [{"type": "text", "text": "…"}]}`; "" for anything else."""
     try:
         message = load_json(data.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -111,11 +111,11 @@ def _answer_text(data: bytes) -> str:
 
 
 class ServiceRequests:
-    """Those of one run.
+    """The requests of one run.
 
     put        sends a message
-    context    what the service is told of this machine; `workspace` the directory among it
-    renamed    is told the id of a conversation that the service prefers
+    context    the description of this machine; `workspace` is its directory
+    renamed    receives the id of a conversation that the service prefers
     note       writes to the log: (level, what, details)
     """
 
@@ -136,7 +136,7 @@ class ServiceRequests:
         self._greeted = False
 
     def greet(self) -> None:
-        """Said once, before the first answer of this kind."""
+        """Sends the greeting once, before the first answer of this kind."""
         if not self._greeted:
             self._greeted = True
             self._put(exec_heartbeat(0))
@@ -155,7 +155,7 @@ class ServiceRequests:
         self._put(self.blobs.answer(message))
 
     def answer_query(self, query: Mapping[str, Any]) -> str:
-        """The text that the query asks the user to read, "" for none."""
+        """Answers a query. Returns the text that it asks the user to read, "" for none."""
         self._put(query_answer(query))
         return plan_of(query)
 

@@ -1,12 +1,12 @@
 """One run: a conversation with the service that outlives the request it answers, while a tool of the client is at work.
 
-Three tasks belong to it and end with it: one reads what the service says and answers what it asks, one sends our
-messages (`Appends`), one keeps it alive and watches the time. Whoever holds the run `take`s what it said, as events:
+It has three tasks, which end with it: one reads the service's messages and answers its requests, one sends our messages
+(`Appends`), one keeps the run alive and watches the time. The run's holder `take`s its output, as events:
 
     {"type": "text", "text": …}  {"type": "thinking", "text": …}  {"type": "tool", "call": OpenCall}
     {"type": "end", "output_tokens": int | None, "parked": str}
 
-`parked` is an answer that the service left in its store in place of saying it.
+`parked` is an answer that the service left in its store instead of sending it.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from proxy.providers.p5_cursor.wire.protobuf import WireError, encode, members
 
 #: Messages, each with its bytes.
 Written = list[tuple[Message, bytes]]
-#: Does work, off the loop when it may be long.
+#: Does work, off the loop when it may take long.
 Aside = Callable[[Callable[[], Written]], Awaitable[Written]]
 
 #: Envelopes up to this size, in bytes, are read on the loop, larger ones in a thread.
 READ_AT_ONCE = 128 * 1024
-#: So many are acted on before others get their turn; one piece of the stream may complete hundreds.
+#: Envelopes that are handled before other tasks get a turn; one piece of the stream may complete hundreds.
 TOGETHER = 16
 
-#: What the end of a wait is called.
+#: The end of a wait in words.
 _WORDS: dict[Verdict, str] = {
     Verdict.NO_START: "the service did not begin to answer; a proxy on the way that holds back streams looks the same",
     Verdict.SILENT: "the service fell silent",
@@ -55,11 +55,11 @@ _WORDS: dict[Verdict, str] = {
 
 
 class Run:
-    """See above. Make it with a running loop, then `start` it; `close` it in the end.
+    """One run of the service. Make it with a running loop, then `start` it; `close` it in the end.
 
-    context    what the service is told of this machine; `workspace` the directory among it
-    renamed    is told the id of a conversation that the service prefers
-    silent     is told when the service says nothing more, for whatever reason
+    context    the description of this machine; `workspace` is its directory
+    renamed    receives the id of a conversation that the service prefers
+    silent     called when the service sends nothing more, for any reason
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Run:
         silent: Callable[[Run], None],
     ) -> None:
         self.id = channels.id
-        self.tools: Mapping[str, Mapping[str, Any]] = {}  # those of the client that may be asked for
+        self.tools: Mapping[str, Mapping[str, Any]] = {}  # the client's tools that may be asked for
         self.workspace = workspace
         self.output = RunOutput()
         self.offered: OpenCall | None = None  # the call that the client has
@@ -98,12 +98,12 @@ class Run:
 
     @property
     def missed_blob(self) -> bool:
-        """Whether the service asked for something of its store that is not here."""
+        """Whether the service asked for a blob that is not in the store."""
         return self._requests.blobs.missed
 
     @property
     def lost(self) -> bool:
-        """Whether nobody listens any more to what a client's tool brought, and nothing was said without it."""
+        """Whether the run can no longer receive a client tool's result, and has nothing more to say."""
         return self._events.failure is not None or (self._over and not self._events.tell_more)
 
     # -- what the holder does
@@ -113,18 +113,18 @@ class Run:
         self._tasks.append(asyncio.create_task(self._read(opening)))
 
     async def take(self) -> list[Event]:
-        """What was said since the last call, in front of the first call of a tool; or that. Raises ProxyError."""
+        """Takes the output since the last call, before the first call of a tool; or that call. Raises ProxyError."""
         return await self._events.take()
 
     def pause(self, call: OpenCall, tool_use_id: str, declaration: Mapping[str, Any]) -> None:
-        """The client has this call of a tool that it declares so, and comes back with its result."""
+        """Notes that the client has this call of a tool so declared, and will return with its result."""
         self.offered, call.tool_use_id, call.declaration = call, tool_use_id, declaration
         self._watch.rest(self._now())
         self._wait_for_client()
 
     async def resume(self, block: Mapping[str, Any], aside: Aside, capture: RequestCapture) -> None:
-        """The client came back with a `tool_result` block, which may be large. Nobody else can come with it any more,
-        so whoever calls this holds the run, even when it raises."""
+        """Continues with the client's `tool_result` block, which may be large. From now on the caller holds the run,
+        even when this raises: nobody else can bring the result."""
         call, self.offered = self.offered, None
         if call is None:
             raise RuntimeError("nothing was offered")
@@ -151,13 +151,13 @@ class Run:
         return [(message, encode("AgentClientMessage", message)) for message in messages]
 
     def fail(self, error: Exception) -> None:
-        """Whoever holds the run gets this error behind what was said."""
+        """Makes the run's holder get this error after the output."""
         if not self._over:
             self._events.fail(error)
             self._silent(self)
 
     async def close(self) -> None:
-        """Ends everything, and tells the service that nobody listens, as far as that is quickly done."""
+        """Ends everything, and cancels the run at the service if that is quickly done."""
         if not self._over and self._appends.sent:
             self._appends.put(CANCEL)
             try:
@@ -165,7 +165,7 @@ class Run:
                     await self._appends.settled()
             except TimeoutError:
                 pass
-        elif self._over and self._tasks:  # the end of the stream is close behind that of the turn
+        elif self._over and self._tasks:  # the end of the stream closely follows that of the turn
             await asyncio.wait(self._tasks[:1], timeout=self._timers.after_end)
         self._over = True
         for task in self._tasks:
@@ -173,7 +173,7 @@ class Run:
         await self._appends.close()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        self._tasks = []  # how they ended keeps all that they had at hand
+        self._tasks = []  # their outcomes keep references to everything they used
 
     # -- the stream
 
@@ -183,19 +183,19 @@ class Run:
             try:
                 await self._listen(stream)
             finally:
-                stream.close()  # there may be more of it than anybody wants
+                stream.close()  # the rest is not needed
         except WireError as error:
             self._break(unreadable(error))
-        except Exception as error:  # whoever takes gets it
+        except Exception as error:  # raised to the taker
             self._break(error)
 
     async def _open(self, opening: bytes) -> EnvelopeStream:
-        """The stream; the first message is sent once its head is here, or takes long."""
+        """Opens the stream; the first message is sent once its head is here, or takes long."""
         head = asyncio.ensure_future(self._channels.open(self.capture))
         try:
             await asyncio.wait({head}, timeout=self._timers.early)
             if head.done():
-                head.result()  # raises before anything was said
+                head.result()  # raises before there is any output
             else:
                 self._note("warn", "cursor_stream_head_late")
             self._watch = RunWatch(self._timers, self._now())
@@ -226,7 +226,7 @@ class Run:
         self._end()
 
     async def _have_room(self) -> None:
-        """Waits until the service took our answers, and a client what was said."""
+        """Waits until the service took our answers, and the client the output."""
         await self._appends.room()
         while self._events.full:
             self._watch.block()
@@ -234,7 +234,7 @@ class Run:
             self._watch.unblock(self._now())
 
     def _ended(self, envelope: Envelope) -> bool:
-        """Acts on the last envelope."""
+        """Handles the last envelope."""
         if self.capture is not NULL_ATTEMPT:
             self.capture.events(({"end": envelope.payload.decode("utf-8", "replace")},))
         error = end_error(envelope.payload)
@@ -245,7 +245,7 @@ class Run:
         return True
 
     def _hear(self, found: list[tuple[str, Any]]) -> bool:
-        """Acts on every member of an envelope that is not the last one."""
+        """Handles every member of an envelope that is not the last one."""
         progress = False
         if self.capture is not NULL_ATTEMPT:
             self.capture.events(as_events(found))
@@ -256,7 +256,7 @@ class Run:
                 handler(self, value)
         if progress:
             self._watch.moved(self._now())
-        if self._turn_ended is not None:  # whatever stood behind it in the same envelope counted as well
+        if self._turn_ended is not None:  # the rest of its envelope counted as well
             self._end(self._turn_ended.get("output_tokens"))
         return False
 
@@ -327,14 +327,14 @@ class Run:
         self._over = True
         if self.offered is None:
             self._calls.forget()
-        else:  # the client comes back, and all is told in another run
+        else:  # the client returns, and another run continues
             self._calls.abort()
         parked = "" if self._spoke else self._requests.blobs.parked_text()
         self._events.say({"type": "end", "output_tokens": output_tokens, "parked": parked})
         self._wait_for_client()
 
     def _wait_for_client(self) -> None:
-        """What was said behind the end of a turn is kept for a client that is at work, as long as it may take."""
+        """Keeps output after the end of a turn for a client that is at work, as long as it may take."""
         if self.lost:
             self._silent(self)
         elif self._over and self.offered is not None:
@@ -347,7 +347,7 @@ class Run:
             self._silent(self)
 
     def _break(self, error: Exception) -> None:
-        """The connection, or what came over it, is of no use any more."""
+        """Fails the run: the connection, or what came over it, is unusable."""
         self._appends.stop()
         self.fail(error)
 
@@ -357,7 +357,7 @@ class Run:
         beat_at = self._now() + self._timers.heartbeat
         while True:
             now = self._now()
-            # what comes meanwhile may bring a moment closer, by no more than a sign of life matters
+            # events meanwhile may bring the moment closer, by no more than matters for a sign of life
             moment = min(beat_at, self._watch.limit()[0], now + self._timers.exec_heartbeat, *self._calls.beats_at)
             await asyncio.sleep(max(0.0, moment - now))
             if self._over or self._events.failure is not None:
@@ -383,7 +383,7 @@ class Run:
     def _note(self, level: str, what: str, **fields: Any) -> None:
         self._log.write(level, LABEL, what, reqId=self._request_id, run=self.id, **fields)
 
-    #: Updates that have an effect; every other is progress and no more.
+    #: Updates that have an effect; every other is only progress.
     _SHOWN: ClassVar[Mapping[str, Callable[[Run, Any], None]]] = {
         "text_delta": _text,
         "thinking_delta": _thinking,
@@ -405,7 +405,7 @@ def _late(verdict: Verdict) -> UpstreamError:
 
 
 async def _discard(head: asyncio.Future[aiohttp.ClientResponse]) -> None:
-    """Ends a request for a stream that nobody waits for any more."""
+    """Ends a request for a stream that is no longer needed."""
     head.cancel()
     await asyncio.wait({head})
     if not head.cancelled() and head.exception() is None:
@@ -413,7 +413,8 @@ async def _discard(head: asyncio.Future[aiohttp.ClientResponse]) -> None:
 
 
 async def _members(envelope: Envelope) -> list[tuple[str, Any]]:
-    """What an envelope says. One may say all back that the service was told, and others would notice the reading."""
+    """Reads the members of an envelope, in a thread if it is large: one may repeat the whole conversation, and would
+    hold up others."""
     if len(envelope.payload) > READ_AT_ONCE:
         return await asyncio.to_thread(members, "AgentServerMessage", envelope.payload)
     return members("AgentServerMessage", envelope.payload)

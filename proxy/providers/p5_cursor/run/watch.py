@@ -1,7 +1,7 @@
 """How long a run may be silent, idle or paused. Pure: the times are arguments, in seconds of any clock.
 
-Every byte is a sign of life; only envelopes that are no heartbeat are progress. While a tool of the client is waited
-for, and while nothing is read because nobody takes what there is, silence means nothing.
+Every byte is a sign of life; only envelopes other than heartbeats are progress. Silence means nothing while a tool of
+the client is at work, or while nothing is read because the output is not taken.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from enum import Enum, auto
 
 @dataclass(frozen=True, slots=True)
 class RunTimers:
-    """Limits in seconds. Those of silence rest while a tool of the client is waited for.
+    """Limits in seconds. Those of silence rest while a tool of the client is at work.
 
     headers     from the request for the stream to the head of its answer
-    early       after so long without that head the first message is sent all the same: something on the way may hold
-                the head back until there is a body
+    early       after this long without that head the first message is sent anyway: something on the way may hold the
+                head back until there is a body
     append      one message of ours
     heartbeat   between two signs of life of ours
-    exec_heartbeat  the same for each tool that is waited for
+    exec_heartbeat  between two signs of life for each tool at work
     first       from the first message to the first byte
     silence     without any byte
-    quiet_end   the same once a part of the answer was visible, between envelopes: then the turn counts as ended
+    quiet_end   without any byte between envelopes, once a part of the answer was visible: then the turn counts as ended
     progress    with nothing but heartbeats
     whole       all of a run, without its pauses
     pause       how long a client may take for its tool
     stalled     with nothing but heartbeats after the result of a tool
-    after_end   how long the end of the stream is waited for when the turn has ended
-    cancel      how long telling the service that nobody listens any more may take
+    after_end   how long to wait for the end of the stream after the turn's end
+    cancel      how long cancelling the run at the service may take
     """
 
     headers: float = 90.0
@@ -66,38 +66,38 @@ class RunWatch:
         self._timers = timers
         self._began = now
         self._heard: float | None = None  # the last bytes
-        self._inside = False  # an envelope, which ends with other bytes
-        self._moved = now  # the last envelope that was no heartbeat
-        self._visible = False  # some text of this answer: thoughts alone are none
-        self._delivered: float | None = None  # the result of a tool, with nothing said since
+        self._inside = False  # whether the last bytes ended inside an envelope
+        self._moved = now  # the last envelope that was not a heartbeat
+        self._visible = False  # whether this answer has text; thoughts alone do not count
+        self._delivered: float | None = None  # the result of a tool, with no output since
         self._resting: float | None = None
         self._blocked = False
         self._rested = 0.0
 
     @property
     def rests(self) -> bool:
-        """Whether a tool of the client is waited for."""
+        """Whether a tool of the client is at work."""
         return self._resting is not None
 
     def heard(self, now: float, *, inside: bool = False) -> None:
-        """Something came; `inside`: it ends inside an envelope."""
+        """Notes received bytes; `inside`: they end inside an envelope."""
         self._heard, self._inside = now, inside
 
     def moved(self, now: float) -> None:
-        """An envelope came that is no heartbeat."""
+        """Notes an envelope that is not a heartbeat."""
         self._moved = now
 
     def said(self, *, visible: bool) -> None:
-        """A part of the answer; `visible`: text, which a turn may end with."""
+        """Notes a part of the answer; `visible`: text, which a turn may end with."""
         self._visible, self._delivered = self._visible or visible, None
 
     def rest(self, now: float) -> None:
-        """A tool is waited for, or one more; a client may take its time for each."""
+        """Notes that a tool is at work, or one more; a client may take its time for each."""
         self._count_rest(now)
         self._resting = now
 
     def go_on(self, now: float, *, delivered: bool) -> None:
-        """No tool is waited for any more; `delivered` says that the service got a result."""
+        """Notes that no tool is at work any more; `delivered`: the service got a result."""
         self._count_rest(now)
         self._resting = None
         self._heard = self._moved = now
@@ -109,7 +109,7 @@ class RunWatch:
             self._rested += now - self._resting
 
     def block(self) -> None:
-        """Nothing is read until there is room."""
+        """Notes that nothing is read until there is room."""
         self._blocked = True
 
     def unblock(self, now: float) -> None:
@@ -117,7 +117,7 @@ class RunWatch:
         self._heard = self._moved = now
 
     def limit(self) -> tuple[float, Verdict]:
-        """The next moment that means something, if nothing happens before it, and what it means."""
+        """The next moment that has a meaning, if nothing happens before it, and its meaning."""
         if self._resting is not None:
             return self._resting + self._timers.pause, Verdict.PAUSE_OVER
         limits = [(self._began + self._rested + self._timers.whole, Verdict.TOO_LONG)]

@@ -1,5 +1,5 @@
-"""What carries messages: the headers of a call, those of the vendor's command line, as which the service knows us; and
-the envelopes of Connect: one byte of flags, four of length (big endian), the payload."""
+"""What carries messages. The headers of a call are those of the vendor's command line, as which the service knows us.
+The envelopes are Connect's: one byte of flags, four of length (big endian), the payload."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from proxy.core.sizes import most_unpacked
 
 
 def call_headers(token: str, version: str, request_id: str, run_id: str, content_type: str) -> dict[str, str]:
-    """Those of every call.
+    """The headers of every call.
 
-    version     build that we say to be, `cli-…`; the service refuses others
+    version     build to name, `cli-…`; the service refuses others
     request_id  of this call
-    run_id      of the run that it belongs to; of a call that belongs to none, its own
+    run_id      of the call's run; a call without a run uses its own id
     """
     return {
         "authorization": f"Bearer {token}",
@@ -25,16 +25,16 @@ def call_headers(token: str, version: str, request_id: str, run_id: str, content
         "x-cursor-client-type": "cli",
         "x-cursor-client-version": version,
         "x-ghost-mode": "true",
-        # without it an answer may come in blobs and not as text
+        # without it an answer may come in blobs instead of text
         "x-cursor-streaming": "true",
         "x-request-id": request_id,
         "x-original-request-id": run_id,
     }
 
 
-#: A payload as it is sent; the length in front of it is refused before any of it is kept.
+#: Bytes of a payload as sent; a larger length is refused before any of it is kept.
 MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
-#: The same unpacked.
+#: Bytes of a payload after unpacking.
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 #: More packed bytes than this are unpacked off the loop: each may become a thousand.
 LONG_BYTES = 4 * 1024
@@ -46,7 +46,7 @@ _GZIP = 31  # zlib's number for "with a gzip header"
 
 
 class EnvelopeError(ValueError):
-    """Bytes that are no envelope, or too many of them."""
+    """The bytes are not an envelope, or too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Envelope:
 
 
 def envelope(payload: bytes, flags: int = 0) -> bytes:
-    """The payload as it is, behind its header."""
+    """An envelope with this payload, unpacked."""
     return bytes((flags,)) + len(payload).to_bytes(4, "big") + payload
 
 
 class EnvelopeDecoder:
-    """Envelopes out of pieces of any size. What follows the end is not looked at. `waits`: a complete one was left."""
+    """Reads envelopes from pieces of any size. Bytes after the end are ignored. `waits`: a complete one was left."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -74,14 +74,14 @@ class EnvelopeDecoder:
 
     @property
     def pending(self) -> bool:
-        """An envelope has begun and is not complete, or it is none."""
+        """Whether an envelope has begun and is not complete, or is invalid."""
         return bool(self._held)
 
     def feed(self, chunk: bytes, *, most_packed: float = inf) -> list[Envelope]:
-        """The envelopes that are complete now. EnvelopeError when the next one is none; those before it are still
-        given, and the error comes with the next piece, be it empty: how the bytes were cut makes no difference.
+        """The envelopes that are complete now. Raises EnvelopeError for an invalid one. Those before it are still
+        returned, and the next call raises, even with an empty piece: the split of the bytes makes no difference.
 
-        most_packed  bytes of packed ones that are unpacked; the next one is left to the next call, and `waits`
+        most_packed  packed bytes to unpack; the next envelope is left to the next call, and `waits`
         """
         if self._error is not None:
             raise self._error
@@ -104,7 +104,7 @@ class EnvelopeDecoder:
         if not held:
             return None
         flags = held[0]
-        if flags & ~_KNOWN:  # at its first byte, for a body that is something else
+        if flags & ~_KNOWN:  # checked at its first byte, for a body that is something else
             raise EnvelopeError(f"unknown envelope flags 0x{flags:02x}")
         size = int.from_bytes(held[1:_HEADER_BYTES], "big") if len(held) >= _HEADER_BYTES else 0
         if size > MAX_PAYLOAD_BYTES:
@@ -126,7 +126,7 @@ class EnvelopeDecoder:
 
 
 def _unpacked(payload: bytes) -> bytes:
-    if not payload:  # what Connect's own writers leave as it is, whatever the flag
+    if not payload:  # Connect's own writers leave it unpacked, whatever the flag
         return payload
     unpacker, most = zlib.decompressobj(_GZIP), min(MAX_UNPACKED_BYTES, most_unpacked(len(payload)))
     try:

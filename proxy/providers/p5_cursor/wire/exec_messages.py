@@ -1,4 +1,4 @@
-"""Work that the service asks of the client, as messages. `schema.py` says how a row reads."""
+"""Work that the service asks of the client, as messages. `schema.py` explains the rows."""
 
 TABLES = {
     # Work that the service asks of the client, and how the client answers: the envelopes of requests and results

@@ -1,9 +1,9 @@
-"""Messages of the agent service between bytes and dicts: `encode`, `decode` and `members`.
+"""Converts messages of the agent service between bytes and dicts: `encode`, `decode` and `members`.
 
-A message is a dict with the names of its table; a member of a oneof is a member like the others. Bytes and messages
-that nothing looks into are `bytes`, enums numbers, `Value` and `Struct` the JSON that they carry. What is absent is
-absent. Messages are written in one form: ascending numbers, defaults left out where they mean absence, numbers packed.
-All three raise WireError, and KeyError for a message that no table has.
+A message is a dict with the names of its table; members of a oneof are ordinary members. Bytes and unread messages are
+`bytes`, enums numbers, `Value` and `Struct` the JSON that they carry. A missing member is absent from the dict.
+Messages are written in one form: ascending numbers, defaults left out where they mean absence, numbers packed. All
+three raise WireError, and KeyError for a message that is in no table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Writer:
         self.pieces: list[bytes] = []
 
     def message(self, message: str, value: Any, depth: int) -> int:
-        """Write the fields of a message; their size."""
+        """Writes the fields of a message; returns their size."""
         if depth > MAX_DEPTH:
             raise WireError(f"messages in one another deeper than {MAX_DEPTH}")
         if not isinstance(value, Mapping):
@@ -53,7 +53,7 @@ class Writer:
         return len(piece)
 
     def framed(self, key: bytes, message: str, value: Any, depth: int) -> int:
-        """A message behind its key and size."""
+        """Writes a message after its key and size; returns the size of all."""
         place = len(self.pieces)
         self.pieces.append(b"")
         size = self.message(message, value, depth)
@@ -77,7 +77,7 @@ class OutRow:
 
 
 def out_rows_of(schema: Schema, message: str) -> dict[str, OutRow]:
-    """name -> how it is written, for all fields of a message."""
+    """name -> how to write it, for all fields of a message."""
     return {
         field.name: OutRow(field.number, field.name, field.oneof, _write(field)) for field in schema.fields(message)
     }
@@ -150,31 +150,30 @@ __all__ = ["Codec", "WireError", "decode", "encode", "members"]
 
 
 class Codec:
-    """Of the messages of one schema; each is prepared when it is used for the first time."""
+    """The messages of one schema; each is prepared when first used."""
 
     def __init__(self, schema: Schema) -> None:
         self._read_rows = cache(partial(reading.rows_of, schema))
         self._write_rows = cache(partial(out_rows_of, schema))
 
     def encode(self, message: str, value: Mapping[str, Any]) -> bytes:
-        """In ascending order of numbers, so that equal values are equal bytes. A member that the message lacks, two of
-        one oneof and a value that its field cannot hold are errors."""
+        """Writes fields in ascending order of numbers, so that equal values are equal bytes. Raises WireError for an
+        unknown member, two of one oneof, and a value that its field cannot hold."""
         writer = Writer(self._write_rows)
         writer.message(message, WRITTEN[message](value) if message in WRITTEN else value, 1)
         return b"".join(writer.pieces)
 
     def decode(self, message: str, data: bytes) -> Any:
-        """A dict; for `Value` and the like its JSON. Of several values of one member the last counts, and so it is
-        with the members of a oneof; fields without a row are left out."""
+        """Reads a dict; for `Value` and the like its JSON. The last of several values of a member counts, and the last
+        member of a oneof. Unknown fields are left out."""
         value = Reader(self._read_rows, data).message(message, 0, len(data), 1)
         return READ[message](value) if message in READ else value
 
     def members(self, message: str, data: bytes) -> list[tuple[str, Any]]:
         """Every member in the order of the bytes, repeated ones and all of a oneof, as (name, value).
 
-        The value of `interaction_update` is such a list itself. That of a member in `reading.UNREAD` is `{}`: the
-        answer does not depend on it, and it may be large.
-        """
+        The value of `interaction_update` is such a list itself. A member in `reading.UNREAD` has the value `{}`: the
+        answer does not depend on it, and it may be large."""
         return Reader(self._read_rows, data).members(message, 0, len(data))
 
 

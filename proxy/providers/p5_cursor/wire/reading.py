@@ -1,7 +1,7 @@
-"""Messages out of bytes.
+"""Reads messages from bytes.
 
-A field that is in no table is skipped by its wire type, and so is a known one of another wire type. Sub-messages are
-read where they stand: positions are passed down, not copies.
+An unknown field is skipped by its wire type, and so is a known one of another wire type. Sub-messages are read in
+place: positions are passed down, not copies.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from proxy.providers.p5_cursor.wire.scalars import (
 )
 from proxy.providers.p5_cursor.wire.schema import Field, Schema
 
-#: Of one payload, unknown ones included: two bytes each would be enough to fill the memory.
+#: Fields of one payload, unknown ones included: two bytes each would be enough to fill the memory.
 MAX_FIELDS = 20_000
 _MAX_TAG = 0xFFFF_FFFF
 _TOO_MANY = f"more than {MAX_FIELDS} fields"
 _GROUP = 1 << 62  # fits in no message
-#: Bytes behind a tag, by wire type; -1 where a number comes first. Groups are refused, and the types that do not exist.
+#: Bytes after a tag, by wire type; -1 when a number comes first. Groups and unknown types are refused.
 _SIZES = (-1, 8, -1, _GROUP, _GROUP, 4, _GROUP, _GROUP)
 
-#: Members that others show or store, and that may be large.
+#: Members for display or storage only, which may be large.
 UNREAD = frozenset(
     {
         *("conversation_checkpoint_update", "user_message_appended", "shell_output_delta"),
@@ -38,7 +38,7 @@ UNREAD = frozenset(
         *("post_request_prompt", "active_branch_change", "feedback_request"),
     }
 )
-#: The message whose members count one by one where it stands among members.
+#: The message whose members are listed one by one.
 _SPLIT = "InteractionUpdate"
 
 
@@ -64,7 +64,7 @@ class Reader:
                 continue
             if row.oneof:
                 if arm and arm != row.name:
-                    del result[arm]  # of a oneof the last one counts
+                    del result[arm]  # the last member of a oneof counts
                 arm = row.name
             row.put(result, row.name, row.value(self, start, stop, depth))
         return result
@@ -79,10 +79,9 @@ class Reader:
         return found
 
     def _fields(self, at: int, end: int) -> list[tuple[int, int, int]]:
-        """Of each field its tag, then the number of a varint or else where the content starts, and where it stops.
+        """For each field its tag, then the number of a varint or the start of its content, and the end.
 
-        A list, and numbers of one byte without a call: this runs three times for each piece of text.
-        """
+        A list, and one-byte numbers without a call: this runs three times for each piece of text."""
         data, left = self.data, self._left
         found: list[tuple[int, int, int]] = []
         while at < end:
@@ -141,18 +140,18 @@ _Put = Callable[[dict[str, Any], str, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What to do with a field of one wire type."""
+    """How to read a field of one wire type."""
 
     name: str
     oneof: bool
     value: _Value
-    #: The same among the members of a payload.
+    #: How to read it among the members of a payload.
     member: _Value
     put: _Put
 
 
 def rows_of(schema: Schema, message: str) -> dict[int, Row]:
-    """tag -> what to do, for all fields of a message."""
+    """tag -> how to read it, for all fields of a message."""
     return {tag: row for field in schema.fields(message) for tag, row in _rows(schema, field)}
 
 
@@ -195,7 +194,7 @@ def _entry(schema: Schema, kind: str) -> _Value:
 
 
 def _default_of(kind: str) -> Callable[[], Any]:
-    """What an entry has in place of a missing key or value; a message is new each time."""
+    """The default of an entry's missing key or value; a message is new each time."""
     if kind in SCALARS:
         return lambda: SCALARS[kind].default
     finish = READ.get(kind)

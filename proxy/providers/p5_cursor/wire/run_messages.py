@@ -1,4 +1,4 @@
-"""The messages of a run but for its tools, and the list of models. `schema.py` says how a row reads."""
+"""The messages of a run except for its tools, and the list of models. `schema.py` explains the rows."""
 
 TABLES = {
     # What carries the messages of a run: the opening of RunSSE and one append

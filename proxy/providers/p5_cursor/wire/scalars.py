@@ -1,7 +1,7 @@
-"""Scalar values of protobuf: how each type reads and is written, and the numbers below all of them; and JSON values in
-messages: between `Value`, `Struct`, `ListValue` and what JSON makes of them.
+"""Reads and writes scalar values of protobuf and the numbers below them. Converts JSON values in messages, between
+`Value`, `Struct`, `ListValue` and plain JSON.
 
-One level at a time: the codec calls the latter for each of the messages in one another.
+JSON is converted one level at a time: the codec makes a call for each nested message.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
-#: Of messages in one another, for reading and writing.
+#: Nested messages, for reading and writing.
 MAX_DEPTH = 64
 MAX_VARINT_BYTES = 10
 _64_BITS = (1 << 64) - 1
@@ -21,11 +21,11 @@ _DOUBLE = struct.Struct("<d")
 
 
 class WireError(ValueError):
-    """Bytes that are no message, or a value that its field cannot hold. The text holds no content."""
+    """Bytes that are not a message, or a value that its field cannot hold. The text has no content."""
 
 
 def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The number at `at`, 64 bits without sign, and where it ends."""
+    """The number at `at`, 64 bits without sign, and its end."""
     value = shift = 0
     stop = min(end, at + MAX_VARINT_BYTES)
     while at < stop:
@@ -53,7 +53,7 @@ def varint(value: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A type. `read` is given the number of a varint, else the bytes; `write` raises WireError."""
+    """A type. `read` gets the number of a varint, else the bytes; `write` raises WireError."""
 
     wire: int
     default: Any
@@ -93,7 +93,7 @@ def _write_string(value: Any) -> bytes:
         raise WireError("not a string")
     try:
         return value.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 has no bytes for
+    except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 cannot encode
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
@@ -126,7 +126,7 @@ SCALARS = {
 }
 
 
-#: Up to here each integer is a double, and the other way round.
+#: Up to here every integer is a double, and every such double an integer.
 _EXACT = 1 << 53
 
 
@@ -139,7 +139,7 @@ def _json_of(value: Mapping[str, Any]) -> Any:
         if member == "number_value":
             return _number(content)
         return None if member == "null_value" else content
-    return None  # what older clients write for null
+    return None  # older clients write null like this
 
 
 def _value_of(content: Any) -> dict[str, Any]:
@@ -159,13 +159,13 @@ _MEMBERS: tuple[tuple[Any, str], ...] = (
     ((list, tuple), "list_value"),
 )
 
-#: message -> the JSON value of one that was read.
+#: message -> JSON value of its fields.
 READ: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "Value": _json_of,
     "Struct": lambda read: read.get("fields", {}),
     "ListValue": lambda read: read.get("values", []),
 }
-#: message -> what to write for a JSON value.
+#: message -> fields to write for a JSON value.
 WRITTEN: dict[str, Callable[[Any], dict[str, Any]]] = {
     "Value": _value_of,
     "Struct": lambda content: {"fields": content},

@@ -3,8 +3,8 @@
     Message = field, field, …      a field is `number name type`
 
 A bar before the number: a member of the message's one oneof. After the type: `?` for a value that is written even when
-it is the default, `[]` for one that repeats. `enum(X)` is a varint, `bytes(X)` a message that nobody here looks into.
-Nothing is parsed before it is asked for.
+it is the default, `[]` for one that repeats. `enum(X)` is a varint, `bytes(X)` a message that is not read here. Rows
+are parsed on demand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Field:
     name: str
     type: str
     repeated: bool = False
-    #: A value is written even when it is the default. Messages and members of a oneof always are.
+    #: Whether the value is written even when it is the default. Messages and members of a oneof always are.
     explicit: bool = False
     oneof: bool = False
 
@@ -57,7 +57,7 @@ class Schema:
         return tuple(self._rows)
 
     def fields(self, message: str) -> tuple[Field, ...]:
-        """The fields of a message; for `map<K,V>` those of its entries. KeyError for a message that is in no table."""
+        """The fields of a message; for `map<K,V>` those of its entries. Raises KeyError for an unknown message."""
         if entry := _MAP.fullmatch(message):
             return Field(1, "key", entry[1], explicit=True), Field(2, "value", entry[2], explicit=True)
         row = self._rows[message]

@@ -1,1 +1,1 @@
-"""The image service and the transcription service of the simulated P1: what they demand, answer and suffer."""
+"""The image service and the transcription service of the simulated P1: checks, answers and faults."""

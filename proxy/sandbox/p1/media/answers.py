@@ -1,7 +1,7 @@
 """The answers of the simulated image and transcription services.
 
-Pictures are real PNG files of the size that was asked for, in two colours that follow from the prompt, and as long as
-a test wants them.
+Pictures are real PNG files of the requested size, in two colours that follow from the prompt, and as long as a test
+wants them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any
 from proxy.core.sse import dump_json
 from proxy.sandbox.p1.media.checks import Part
 
-#: What the service makes of "auto".
+#: The size for "auto".
 _SIDES = (1024, 1024)
 _QUALITY = {"auto": "medium"}
 _BACKGROUND = {"auto": "opaque"}
 
-#: Stands for a picture while the rest of an answer is written.
+#: Replaces a picture while the rest of an answer is written.
 _MARK = "@"
 
-#: Where in a recording stands what -> its format.
+#: Place and bytes in a recording -> its format.
 _FORMATS = (
     (0, b"RIFF", "WAV"),
     (0, b"OggS", "Ogg"),
@@ -38,7 +38,7 @@ _FORMATS = (
 
 @dataclass(kw_only=True)
 class MediaAnswer:
-    """The JSON of a good answer, and its headers."""
+    """A good answer's JSON and headers."""
 
     body: dict[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -53,13 +53,13 @@ class MediaAnswer:
 
 @dataclass(kw_only=True)
 class ImageAnswer(MediaAnswer):
-    """`files` are the pictures, `least` how many bytes each has at least."""
+    """`files` are the pictures, `least` is the minimum number of bytes of each."""
 
     files: list[bytes]
     least: int = 0
 
     def pieces(self) -> Iterator[bytes]:
-        """The same as `data`, with files as long as is wanted."""
+        """The answer's data in pieces, with files padded to the wanted length."""
         marked = {**self.body, "data": [{"b64_json": _MARK} for _ in self.files]}
         first, *rest = dump_json(marked).encode().split(_MARK.encode())
         yield first
@@ -71,7 +71,7 @@ class ImageAnswer(MediaAnswer):
 def image_answer(
     asked: Mapping[str, Any], pictures: int, *, created: int, least: int, headers: Mapping[str, str]
 ) -> ImageAnswer:
-    """The pictures for a good request; `pictures` is how many it works on."""
+    """The pictures for a good request; `pictures` is how many it edits."""
     width, height = _SIDES if asked["size"] == "auto" else map(int, asked["size"].split("x"))
     files = [picture(asked["prompt"], number, width, height) for number in range(asked.get("n", 1))]
     text, seen, made = len(asked["prompt"]) // 4 + 1, 323 * pictures, width * height // 1024 * len(files)
@@ -93,7 +93,7 @@ def image_answer(
 
 
 def transcript(file: Part, language: str | None, headers: Mapping[str, str]) -> MediaAnswer:
-    """What is heard: the kind of the recording, how long it is, and in what language."""
+    """What the service hears: the recording's kind, length and language."""
     words = f"This is a recording of {len(file.data)} bytes, {_format(file.data)} as {file.kind}"
     seconds = _seconds(file.data)
     words += f", {seconds:.2f} seconds long" if seconds is not None else ""
@@ -108,7 +108,7 @@ def _format(data: bytes) -> str:
 
 
 def _seconds(data: bytes) -> float | None:
-    """How long a WAV file plays: the bytes of its sound, and how many of them make a second."""
+    """The length of a WAV file in seconds, from its data size and byte rate."""
     at = data.find(b"data", 36, 4096)
     if not data.startswith(b"RIFF") or not 0 <= at <= len(data) - 8:
         return None
@@ -116,16 +116,16 @@ def _seconds(data: bytes) -> float | None:
     return size / rate if rate else None
 
 
-#: How much of a padded file is made at a time: whole triples, so that its base64 has no padding inside.
+#: Bytes of a padded file that are made at a time: whole triples, so that the base64 has no padding inside.
 _STEP = 3 * 64 * 1024
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-#: A private chunk of any content, which every reader skips.
+#: A private chunk with any content, which every reader skips.
 _FILLER = b"fiLl"
 
 
 def picture(prompt: str, number: int, width: int, height: int) -> bytes:
-    """A PNG with a pattern; each number of a prompt has another one."""
+    """A PNG with a pattern that differs for each number of a prompt."""
     digest = hashlib.sha256(f"{number}:{prompt}".encode()).digest()
     line = digest * (1 + width // (8 * len(digest)))
     stripes = [b"\0" + line[at:] + line[:at] for at in range(len(digest))]
@@ -141,7 +141,7 @@ def picture(prompt: str, number: int, width: int, height: int) -> bytes:
 
 
 def padded(file: bytes, size: int) -> Iterator[bytes]:
-    """The base64 text of the file in pieces, which a chunk that nobody reads makes at least `size` bytes long."""
+    """The base64 text of the file in pieces. A private chunk makes the file at least `size` bytes long."""
     begin, end = file[:-12], file[-12:]
     filler = max(0, size - len(file) - 12)
     left, checksum = filler, zlib.crc32(_FILLER)

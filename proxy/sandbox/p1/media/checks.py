@@ -1,6 +1,6 @@
-"""What the simulated image and transcription services demand, in the order in which they look.
+"""The checks of the simulated image and transcription services, in their order.
 
-A form is read whole, and only in the form that careful clients write; aiohttp's reader would take more.
+A form is read whole, and only in the form that careful clients write; aiohttp's reader would accept more.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from proxy.sandbox.wires.refusal import NOT_ONE_OF, Refused, bare, detail, inval
 
 _BOUNDARY = re.compile(r'multipart/form-data; *boundary=(?:"([\w\'()+,./:=? -]{1,70})"|([\w\'+.-]{1,70}))', re.ASCII)
 _DISPOSITION = re.compile(r'form-data; name="([^"\r\n]+)"(?:; filename="([^"\r\n]*)")?')
-#: What a part may say of itself.
+#: Headers that a part may have.
 _PART_HEADERS = ("content-disposition", "content-type")
 
 
 class Part(NamedTuple):
-    """`filename` and `kind` (the media type) are None where they are not told."""
+    """A part of a form. `filename` and `kind` (the media type) are None when missing."""
 
     name: str
     filename: str | None
@@ -32,8 +32,8 @@ class Part(NamedTuple):
 
 
 def read_form(content_type: str, body: bytes) -> list[Part]:
-    """The parts in their order. Raises Refused (400) for what is no form: no boundary, bare line feeds, anything before
-    the first boundary or behind the last, headers that no part has, or a name that is not UTF-8."""
+    """The parts in their order. Raises Refused (400) for an invalid form: no boundary, bare line feeds, anything
+    outside of the boundaries, unknown headers of a part, or a name that is not UTF-8."""
     found = _BOUNDARY.fullmatch(content_type)
     if found is None:
         raise detail("multipart boundary is missing")
@@ -74,7 +74,7 @@ MAX_PICTURE_BYTES = 20 * 1024 * 1024
 MAX_PICTURES = 5
 MAX_AUDIO_BYTES = 25 * 1024 * 1024
 
-#: Media type -> how such a file begins; dots stand for any byte.
+#: Media type -> the beginning of such a file; dots match any byte.
 _SIGNATURES = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
     "image/jpeg": re.compile(rb"\xff\xd8\xff"),
@@ -82,11 +82,11 @@ _SIGNATURES = {
     "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
 }
 _AUDIO = re.compile(r"audio/(?:flac|m4a|mp3|mp4|mpeg|ogg|wave?|webm|x-m4a|x-wav)(?:;.*)?")
-#: Whose recordings are written down.
+#: The client whose recordings are transcribed.
 _RECORDER = "Codex Desktop"
 
 _NEVER = fits(lambda _value: False)
-#: Headers of requests for an answer of a model.
+#: Headers that belong to requests for a model's answer.
 _OF_ANSWERS = ("openai-beta", "x-codex-beta-features", "session-id", "x-codex-window-id", "version", LITE_HEADER)
 _HEADERS: Table = (
     required("content-length", fits(lambda value: (value or "").isdigit()), bare("Length Required", 411)),
@@ -96,7 +96,7 @@ _HEADERS: Table = (
 
 
 class Picture(NamedTuple):
-    """A picture as it came: what tests look at in place of its bytes."""
+    """A received picture, as tests look at it instead of its bytes."""
 
     media_type: str
     size: int
@@ -118,7 +118,7 @@ def _is_data_url(value: Any) -> bool:
 
 
 def _is_prompt(value: Any) -> bool:
-    """Words; half of a surrogate pair is none."""
+    """Whether the value is text, without half of a surrogate pair."""
     return isinstance(value, str) and bool(value.strip()) and value.encode("utf-8", "replace").decode() == value
 
 
@@ -142,7 +142,7 @@ _COMMON: Table = (
 
 
 def _no_null(item: Any, _where: str, _seen: Any) -> None:
-    """What is not wanted is left out."""
+    """Raises Refused for null: unused members must be left out."""
     for name, value in item.items():
         if value is None:
             raise _NO_NULL.fill(name)
@@ -165,7 +165,7 @@ def check_generation(body: Any) -> None:
 
 
 def check_edit(body: Any) -> list[Picture]:
-    """The pictures to work on. Raises Refused."""
+    """The pictures to edit. Raises Refused."""
     check(body, EDIT)
     return [_picture(item["image_url"], number) for number, item in enumerate(body["images"])]
 
@@ -183,7 +183,7 @@ def _picture(url: str, number: int) -> Picture:
         raise _bad_image("is not of its media type", where)
     if len(data) > MAX_PICTURE_BYTES:
         raise _bad_image("is too large", where, 413)
-    # stray bits behind the last byte: not the text that anybody's encoder writes
+    # stray bits after the last byte: no encoder writes such text
     if base64.b64encode(data[-3:] if len(data) % 3 == 0 else data[-(len(data) % 3) :]).decode() != text[-4:]:
         raise _bad_image("is not base64", where)
     return Picture(kind, len(data), hashlib.sha256(data).hexdigest())

@@ -1,7 +1,7 @@
-"""`POST …/images/generations`, `…/images/edits` and `…/transcribe`, and what can go wrong with their answers.
+"""`POST …/images/generations`, `…/images/edits` and `…/transcribe`, and the faults of their answers.
 
-A fault of an answer is a function of the good one and of the parameters of its script step, as those of streams are:
-a status in its place, or an answer that is not what it should be.
+A fault is a function of the good answer and of its script step's parameters, as with streams: another status, or a
+wrong answer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BLOCK = 64 * 1024
 
 
 class Played(NamedTuple):
-    """An answer with any status, action by action. Headers replace those of the good one; an empty one is left out."""
+    """An answer with any status, action by action. Headers replace those of the good one; an empty one is dropped."""
 
     actions: Iterator[Action]
     status: int = 200
@@ -59,7 +59,7 @@ def _named(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _other(answer: MediaAnswer, **members: Any) -> Played:
-    """With other members; one that is None is left out."""
+    """The answer with other members; None drops one."""
     body = {name: value for name, value in {**answer.body, **members}.items() if value is not None}
     return played(Raw(dump_json(body).encode()))
 
@@ -81,7 +81,7 @@ def _in_pieces(answer: MediaAnswer, size: int) -> Played:
 
 
 def _blanks(answer: MediaAnswer, size: int) -> Iterator[Action]:
-    """The answer behind so many blanks, which are JSON."""
+    """The answer after this many blanks, which JSON allows."""
     left = size
     while left:
         yield Raw(b" " * min(left, _BLOCK))
@@ -90,7 +90,7 @@ def _blanks(answer: MediaAnswer, size: int) -> Iterator[Action]:
 
 
 def _declared(answer: MediaAnswer, size: int) -> Played:
-    """A length beyond all bounds is told, and then nothing more comes."""
+    """Declares an excessive length, and then sends nothing more."""
     return _half(answer, Stall(), content_length=str(size))
 
 
@@ -99,7 +99,7 @@ def _page(answer: MediaAnswer) -> Played:
     return played(Raw(page.encode()), content_type="text/html")
 
 
-#: What any of the two can suffer.
+#: Faults of both services.
 COMMON: dict[str, Fault] = {
     "as_status": lambda answer, status=201: played(Raw(answer.data), status=status),
     "other_type": lambda answer, kind="text/plain": played(Raw(answer.data), content_type=kind),
@@ -138,7 +138,7 @@ def _of_pictures(answer: ImageAnswer, edit: Callable[[str], Any]) -> Played:
     return _other(answer, data=[edit(one["b64_json"]) for one in answer.body["data"]])
 
 
-#: What belongs to pictures.
+#: Faults of pictures.
 OF_IMAGES: dict[str, Fault] = {
     "large": lambda answer, size=100 * MIB: _larger(answer, size),
     "created": lambda answer, value=None: _other(answer, created=value),
@@ -147,16 +147,16 @@ OF_IMAGES: dict[str, Fault] = {
     "bare_pictures": lambda answer: _of_pictures(answer, lambda text: text),
     "empty": lambda answer: _other(answer, data=[]),
     "no_data": lambda answer: _other(answer, data=None),
-    # what other writers of JSON do with base64
+    # how other JSON writers treat base64
     "escaped_slashes": lambda answer: _rewritten(answer, (b"/", b"\\/")),
     "escaped_signs": lambda answer: _rewritten(answer, (b"+", b"\\u002B"), (b"/", b"\\u002f")),
     "bad_usage": lambda answer, value="x": _other(answer, usage=value),
 }
 
-#: What belongs to transcripts.
+#: Faults of transcripts.
 OF_TRANSCRIPTS: dict[str, Fault] = {
     "say": lambda answer, text='She said "hi"\nand left.': _other(answer, text=text),
-    # every sign beyond ASCII escaped
+    # every non-ASCII character escaped
     "ascii": lambda answer, text="Grüße 🙂": played(Raw(json.dumps({**answer.body, "text": text}).encode())),
     "empty": lambda answer: _other(answer, text=""),
     "no_text": lambda answer: _other(answer, text=None),
@@ -164,7 +164,7 @@ OF_TRANSCRIPTS: dict[str, Fault] = {
 }
 
 
-#: The shapes in which a refusal comes.
+#: The shapes of a refusal.
 _SHAPES: dict[str, Callable[[Values], Any]] = {
     "error": lambda values: invalid(values["message"], code=values["code"], kind=values["kind"]).body,
     "detail": lambda values: detail(values["message"]).body,
@@ -179,14 +179,14 @@ def _refusal(values: Values) -> Any:
 
 
 def _wait(values: Values) -> dict[str, str]:
-    """In seconds, as a moment, or in words."""
+    """The wait in seconds, as a moment, or in words."""
     return {"retry-after": str(values["retry_after"])}
 
 
 _MODERATED = "Your request was rejected by the safety system."
 _LIMITED = {"error": {"type": "rate_limit_error", "code": "rate_limit_exceeded", "message": "Rate limit reached."}}
 
-#: The statuses of P1 that have a meaning here, and those that these services answer with.
+#: The statuses of P1 that apply here, and those of these services.
 HTTP: dict[str, HttpFault] = {
     **{name: fault for name, fault in HTTP_FAULTS.items() if name not in ("context_http", "unsealable", "rate_limit")},
     "rate_limit": failure(429, _LIMITED, seconds=1, status=429),
@@ -206,13 +206,13 @@ HTTP: dict[str, HttpFault] = {
 IMAGES = Place("p1", "images", stream=False)
 TRANSCRIPTION = Place("p1", "transcription", stream=False)
 
-#: The faults of both places.
+#: Faults by place.
 MEDIA_FAULTS: Tables = {
     IMAGES: {**HTTP, **COMMON, **OF_IMAGES},
     TRANSCRIPTION: {**HTTP, **COMMON, **OF_TRANSCRIPTS},
 }
 
-#: Checks a request, of which `seen` then tells, and prepares its answer. Raises Refused.
+#: Checks a request, notes its result in `seen`, and prepares the answer. Raises Refused.
 Prepare = Callable[[P1, Received, bytes], MediaAnswer]
 
 
@@ -225,7 +225,7 @@ def media_routes(p1: P1) -> list[web.RouteDef]:
 
 
 async def _serve(p1: P1, place: Place, prepare: Prepare, request: web.Request) -> web.StreamResponse:
-    """One request: the checks, then the script's step for it or the good answer."""
+    """Serves one request: the checks, then the script's step for it or the good answer."""
     with p1.at_work():
         data = await request.read()
         seen = Received(request.path, request.headers, None, size=len(data))
@@ -262,7 +262,7 @@ def _generation(p1: P1, seen: Received, data: bytes) -> MediaAnswer:
 
 
 def _edit(p1: P1, seen: Received, data: bytes) -> MediaAnswer:
-    """The pictures are kept by their digest: a few requests would fill the memory."""
+    """Keeps the pictures as digests: a few requests would fill the memory."""
     check_image_headers(seen.headers)
     body = read_json(data)
     pictures = check_edit(body)
@@ -279,11 +279,11 @@ def _pictures(p1: P1, asked: Mapping[str, Any], given: int) -> MediaAnswer:
 def _transcription(p1: P1, seen: Received, data: bytes) -> MediaAnswer:
     check_audio_headers(seen.headers)
     file, language = check_recording(read_form(seen.headers.get("content-type", ""), data))
-    told = {"name": file.filename, "media_type": file.kind, "size": len(file.data)}
-    seen.body = {"file": {**told, "sha256": hashlib.sha256(file.data).hexdigest()}, "language": language}
+    sent = {"name": file.filename, "media_type": file.kind, "size": len(file.data)}
+    seen.body = {"file": {**sent, "sha256": hashlib.sha256(file.data).hexdigest()}, "language": language}
     return transcript(file, language, _headers(p1))
 
 
 def _headers(p1: P1) -> dict[str, str]:
-    """Of every good answer; the cookie is for the client alone."""
+    """Headers of every good answer; the cookie is for the client alone."""
     return {"openai-processing-ms": "1024", "set-cookie": f"__cf_bm={p1.ids.new('bm')}; path=/; HttpOnly"}

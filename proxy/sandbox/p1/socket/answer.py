@@ -1,7 +1,7 @@
-"""One answer on a socket of P1: the events of HTTP in frames, with events of the account in front; and its faults.
+"""One answer on a socket of P1: the events of HTTP in frames, after events of the account; and its faults.
 
-Names of faults that mean something over HTTP as well do the same here, so that one step fits either transport. What
-HTTP tells with a status comes as an event of type `error`.
+A fault that also exists over HTTP has the same name and effect here, so that one step fits either transport. A status
+of HTTP comes as an event of type `error`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS, rate_limits
 
 _FINAL = 0x80
 
-#: Up to here the length stands in the second byte; longer ones follow it, in two bytes or eight.
+#: Up to here the length is in the second byte; longer ones follow it, in two bytes or eight.
 _SHORT = 125
 _MEDIUM = 0xFFFF
 
@@ -61,21 +61,20 @@ def _encode(events: Iterable[Mapping[str, Any]]) -> bytes:
     return b"".join([frame(dump_json(event).encode()) for event in events])
 
 
-#: An event a text frame.
+#: One text frame for each event.
 SOCKET = Framing(_encode, NAMED.is_delta)
 
 
-#: How a socket is closed whose answer ended without saying so.
+#: Close code of a socket whose answer ended without saying so.
 NORMAL_CLOSURE = 1000
 
 
 @dataclass(kw_only=True)
 class SocketAnswer(ResponsesAnswer):
-    """`account_events` come first, unless they are not to be `announced`.
+    """An answer on a socket. `account_events` come first, unless they are not to be `announced`.
 
     A fault may leave pings unanswered (`ignores_pings`), or have the socket closed after its actions: `close` is the
-    code and the reason.
-    """
+    code and the reason."""
 
     framing: ClassVar[Framing] = SOCKET
 
@@ -86,7 +85,7 @@ class SocketAnswer(ResponsesAnswer):
 
     @classmethod
     def of(cls, answer: ResponsesAnswer, account_events: list[Event], *, announced: bool) -> SocketAnswer:
-        """The answer that would go over HTTP."""
+        """The HTTP answer for a socket."""
         members = {one.name: getattr(answer, one.name) for one in fields(answer)}
         return cls(**members, account_events=account_events, announced=announced)
 
@@ -97,13 +96,13 @@ class SocketAnswer(ResponsesAnswer):
 
 
 def error_event(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Event:
-    """What HTTP would answer with that status, as an event."""
+    """The HTTP answer with that status, as an event."""
     event: Event = {"type": "error", "status": status, "error": _error_of(status, body)}
     return {**event, "headers": dict(headers)} if headers else event
 
 
 def _error_of(status: int, body: Any) -> Any:
-    """The error object of a body, which is made of the text in the gateway's own form."""
+    """The error object of a body; a body in the gateway's own form becomes its text."""
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         return body["error"]
     text = body.get("detail") if isinstance(body, dict) else body
@@ -111,28 +110,28 @@ def _error_of(status: int, body: Any) -> Any:
     return {"message": str(text or f"HTTP status {status}"), "type": kind, "code": None, "param": None}
 
 
-#: What a server says that ends a socket because of its own trouble.
+#: Close code of a server with internal trouble.
 INTERNAL_ERROR = 1011
 
-#: More than the 64 MiB that a client takes in one message.
+#: More than the 64 MiB that a client accepts in one message.
 OVERSIZED_BYTES = 65 * 1024 * 1024
 
 _ITEM_DONE = "response.output_item.done"
 
 _PING = Raw(frame(b"sandbox", WSMsgType.PING))
 
-#: What is said in a line of events or bytes, and has no place in frames.
+#: Faults of event lines or bytes, which frames cannot have.
 _LINES_ONLY = ("comments", "comments_only", "crlf", "done_sentinel", "json_answer", "named_error")
 
 
 def _after_call(answer: SocketAnswer) -> list[Action]:
-    """Up to the end of the first call: its item is done, the answer is not."""
+    """The actions up to the end of the first call: its item is done, the answer is not."""
     actions, place = begun(answer, "call")
     rest = enumerate(actions[place:], place + 1)
     return actions[: next(end for end, one in rest if isinstance(one, dict) and one["type"] == _ITEM_DONE)]
 
 
-#: Where a socket may end -> what comes before.
+#: Point where a socket may end -> the actions before it.
 _POINTS: dict[str, Fault] = {
     "at_once": lambda answer: break_off(answer, "nothing"),
     "after_control": lambda answer: [*answer.account_events],
@@ -147,12 +146,12 @@ _POINTS: dict[str, Fault] = {
 
 
 def _cut(before: Fault) -> Fault:
-    """The connection ends without a close frame."""
+    """Ends the connection without a close frame."""
     return lambda answer, reset=False: [*before(answer), Cut(reset)]
 
 
 def _close(before: Fault) -> Fault:
-    """The server closes as it should, at a moment when it should not."""
+    """Closes correctly, but at the wrong moment."""
     return lambda answer, code=INTERNAL_ERROR, reason="": before(_closed(answer, code, reason))
 
 
@@ -162,19 +161,19 @@ def _closed(answer: SocketAnswer, code: int, reason: str = "") -> SocketAnswer:
 
 
 def _pings_only(answer: SocketAnswer, after: str = "created", count: int = 1000, every_s: float = 0.05) -> list[Action]:
-    """For a while nothing but pings."""
+    """Sends only pings for a while."""
     pulse: list[Action] = [_PING, Pause(every_s)]
     return insert(answer, after, *(pulse * count))
 
 
 def _control_only(answer: SocketAnswer, count: int = 1000, every_s: float = 0.05) -> list[Action]:
-    """For a while nothing but events of the account, again and again."""
+    """Sends only repeated events of the account for a while."""
     repeated = [action for _ in range(count) for one in answer.account_events for action in ({**one}, Pause(every_s))]
     return [*repeated, *answer.stream()]
 
 
 def _pongs_withheld(answer: SocketAnswer, after: str = "created") -> list[Action]:
-    """Nothing more comes, and pings stay unanswered: the other end has gone without a word."""
+    """Sends nothing more and answers no pings, as if the other end were gone."""
     answer.ignores_pings = True
     return break_off(answer, after, Stall())
 
@@ -186,12 +185,12 @@ def _binary_frame(answer: SocketAnswer, after: str = "text") -> list[Action]:
 def _malformed_json(
     answer: SocketAnswer, after: str = "text", count: int = 1, text: str = '{"type":"resp'
 ) -> list[Action]:
-    """Text frames that are no JSON."""
+    """Sends text frames that are not JSON."""
     return insert(answer, after, *[Raw(frame(text.encode()))] * count)
 
 
 def _but_end(answer: SocketAnswer) -> tuple[list[Event], Action]:
-    """The normal answer and its end apart: the socket must know the end for what it is."""
+    """Splits the normal answer and its end: the socket must recognise the end."""
     *actions, end = answer.finished(answer.stream())
     return [action for action in actions if isinstance(action, dict)], end
 
@@ -202,13 +201,13 @@ def _tiny_writes(answer: SocketAnswer, size: int = 1) -> list[Action]:
 
 
 def _fragments(answer: SocketAnswer, count: int = 3) -> list[Action]:
-    """Every message but the last in several frames, with a ping behind each, as is allowed."""
+    """Splits every message but the last into several frames, with a ping after each, as is allowed."""
     events, end = _but_end(answer)
     pieces = (Raw(piece) for event in events for piece in fragments(dump_json(event).encode(), count))
     return [*(one for piece in pieces for one in (piece, _PING)), end]
 
 
-#: Like those of HTTP, but for the ones of its front, which nobody meets behind an upgrade.
+#: The statuses of HTTP, except those of its front, which do not occur after an upgrade.
 _STATUSES = {name: fault for name, fault in HTTP_FAULTS.items() if name not in FRONT_FAULTS}
 
 SOCKET_FAULTS: dict[str, Fault] = {
@@ -224,7 +223,7 @@ SOCKET_FAULTS: dict[str, Fault] = {
     "oversized_frame": lambda answer, after="text", size=OVERSIZED_BYTES: huge_frame(answer, after, size),
     "tiny_writes": _tiny_writes,
     "fragments": _fragments,
-    # with the other name of the status, which occurs as well
+    # with the other name of the status, which also occurs
     "previous_response_not_found": lambda answer, after="nothing": break_off(
         answer, after, {"type": "error", "status_code": 400, **not_found("resp_0").body}
     ),

@@ -1,7 +1,7 @@
-"""One open socket of P1: frames in, one answer at a time out, and the memory that lets a turn go on from the last.
+"""One open socket of P1: frames in, one answer at a time out, and the memory that lets a turn continue from the last.
 
 A frame has the body that HTTP would get, and more. Nothing is stored outside of the socket, so no other socket and no
-HTTP request can go on from its answers.
+HTTP request can continue from its answers.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ Item = dict[str, Any]
 
 
 class Memory:
-    """As long as a context window at most, since every request that adds to it is checked against that."""
+    """The conversation so far. Never longer than a context window, since every request that adds to it is checked
+    against that."""
 
     def __init__(self) -> None:
         self.last: str | None = None  # the id of the answer
         self._items: list[Item] = []
 
     def recall(self, previous: str | None) -> list[Item]:
-        """The items to go on from; none for None. Raises Refused for what is not the last answer of this socket.
+        """The items to continue from; none for None. Raises Refused unless `previous` is the last answer of this
+        socket.
 
-        What was recalled is forgotten: only a turn that completes leaves something to go on from.
-        """
+        Recalled items are forgotten: only a turn that completes can be continued."""
         if previous is None:
             return []
         if previous != self.last:
@@ -54,22 +55,23 @@ class Memory:
 
 
 def _is_kept(item: Item) -> bool:
-    """A trigger has done its work; a thought that went out without its encrypted content cannot be sent in again."""
+    """Whether an item is kept. A trigger is used up; reasoning that went out without its encrypted content cannot be
+    sent in again."""
     kind = item.get("type")
     return kind != "compaction_trigger" and not (kind == "reasoning" and "encrypted_content" not in item)
 
 
 _MEMBERS = members("previous_response_id: text, generate: boolean")
 
-#: What a frame has and a body has not.
+#: Members of a frame that a body does not have.
 _FRAME_ONLY = ("type", *(row.path for row in _MEMBERS))
 
-#: Stands for the input of a warm-up that has none, so that the checks of a body have something to look at.
+#: Replaces the missing input of a warm-up, so that a body's checks have something to check.
 _NO_INPUT: Item = {"type": "message", "role": "user", "content": ""}
 
 
 class Turn(NamedTuple):
-    """`body` has the whole input, `conversation` is that input; a `warm_up` wants no output."""
+    """A request. `body` has the whole input, `conversation` is that input; a `warm_up` wants no output."""
 
     body: dict[str, Any]
     conversation: list[Item]
@@ -79,13 +81,13 @@ class Turn(NamedTuple):
 
 
 def read_turn(frame: Any, headers: Mapping[str, str], memory: Memory) -> Turn:
-    """Raises Refused. The body is not checked yet; `headers` are those of the upgrade."""
+    """Reads a frame; the body is not checked yet. `headers` are those of the upgrade. Raises Refused."""
     if not isinstance(frame, dict):
         raise detail("Invalid JSON frame")
     if frame.get("type") != "response.create":
         raise invalid(f"Unknown event type: {frame.get('type')}", code="invalid_value", param="type")
     check(frame, _MEMBERS)
-    # who keeps the member of HTTP may do so
+    # a client may keep the member of HTTP
     body = {"stream": True, **{name: value for name, value in frame.items() if name not in _FRAME_ONLY}}
     previous = frame.get("previous_response_id")
     history = memory.recall(previous)
@@ -98,24 +100,24 @@ def read_turn(frame: Any, headers: Mapping[str, str], memory: Memory) -> Turn:
 
 
 def _is_lite(body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
-    """The marker in a frame decides for this frame, else the header decides for the socket."""
+    """Whether a frame is on the lite lane: by its own marker, else by the header of the socket."""
     metadata = body.get("client_metadata")
     marked = isinstance(metadata, dict) and metadata.get(LITE_MARKER) is not None
     return marked or is_lite(headers)
 
 
-#: How long a client may take to answer a close frame.
+#: Seconds that a client may take to answer a close frame.
 CLOSE_S = 1.0
 
-#: Bytes that may wait to be sent before the next are made.
+#: Bytes that may wait to be sent before more are made.
 MAX_WAITING_BYTES = 256 * 1024
 
-#: Behind one of these the next request may come.
+#: After one of these the next request may come.
 TERMINALS = ("response.completed", "response.incomplete", "response.failed", "error")
 
 
 class SocketSession:
-    """From the 101 to the end. Requests are counted at the upstream like those over HTTP."""
+    """Serves a socket from the 101 to the end. The upstream counts its requests like those over HTTP."""
 
     def __init__(self, p1: P1, request: web.Request, seen: Socket) -> None:
         self.p1 = p1
@@ -129,7 +131,7 @@ class SocketSession:
         self._keepalive: Keepalive | None = None
         self._opened = p1.clock()
         self._turn: Turn | None = None  # being answered
-        self._items: list[Item] = []  # told in this turn
+        self._items: list[Item] = []  # items sent in this turn
         self._playing: asyncio.Task[None] | None = None
         self._closing = False
         self._ignores_pings = False
@@ -175,7 +177,7 @@ class SocketSession:
                     await self._socket.pong(message.data)
 
     def _note(self, data: bytes) -> Received:
-        """Keeps a frame."""
+        """Records a frame."""
         seen = Received(
             self.request.path, self.request.headers, read_json(data), size=len(data), socket=self.seen.number
         )
@@ -191,18 +193,18 @@ class SocketSession:
             answer, actions, pace = self._prepare(turn, seen)
         except Refused as refused:
             seen.status = refused.status
-            # past `_told`: this is not the end of the answer that may be going on
+            # past `_sent`: this does not end an answer that may be under way
             await _FramePlayer(self.request).send([error_event(refused.status, refused.body)])
             if self._is_old():
                 await self._close(WSCloseCode.OK)
             return
         if self._playing is not None:
-            self._playing.cancel()  # what a fault says behind its end
+            self._playing.cancel()  # what a fault sends after its end
         self._turn, self._items, self._ignores_pings = turn, [], answer.ignores_pings
         self._playing = answers.create_task(self._play(answer, actions, pace))
 
     def _check_free(self) -> None:
-        """One request at a time, and none on a socket that is too old."""
+        """Allows one request at a time, and none on a socket that is too old."""
         if self._turn is not None:
             raise invalid(
                 "A response is already being made on this connection.",
@@ -215,7 +217,7 @@ class SocketSession:
         return self._turn is None and self.p1.clock() - self._opened > self.p1.options.socket_age_s
 
     def _prepare(self, turn: Turn, seen: Received) -> tuple[SocketAnswer, Iterable[Action], Pace]:
-        """The answer and what is played of it."""
+        """The answer, its actions and their pace."""
         plain, instead = checked_answer(self.p1, self.request.headers, turn.body, lite=turn.lite)
         answer = SocketAnswer.of(plain, self._account_events(), announced=self.p1.options.announced)
         answer.envelope["previous_response_id"] = turn.previous
@@ -235,15 +237,15 @@ class SocketSession:
 
     async def _play(self, answer: SocketAnswer, actions: Iterable[Action], pace: Pace) -> None:
         with self.p1.at_work():
-            if not await _FramePlayer(self.request, self._told).perform(actions, pace):
+            if not await _FramePlayer(self.request, self._sent).perform(actions, pace):
                 return
             if answer.close is not None:
                 await self._close(*answer.close)
             elif self._turn is not None:
-                await self._close(WSCloseCode.OK)  # the answer has no end, so there is nothing to wait for
+                await self._close(WSCloseCode.OK)  # the answer has no end to wait for
 
-    def _told(self, event: Event) -> None:
-        """Hears every event before it goes out, since the next request may come right behind the last of them."""
+    def _sent(self, event: Event) -> None:
+        """Sees every event before it goes out, since the next request may directly follow the last of them."""
         if self._turn is None:
             return
         if event["type"] == "response.output_item.done":
@@ -253,13 +255,13 @@ class SocketSession:
             self._turn = None
 
     def _remember(self, end: Event, turn: Turn) -> None:
-        """Only an answer that completed can be gone on from."""
+        """Remembers a completed answer, the only kind that can be continued."""
         response = end.get("response") or {}
         if response.get("status") == "completed" and response.get("error") is None and "id" in response:
             self.memory.remember(response["id"], [*turn.conversation, *(response.get("output") or self._items)])
 
     def _watched(self, tasks: asyncio.TaskGroup) -> asyncio.Task[None] | None:
-        """Begins to ping, where that is wanted."""
+        """Begins to ping, if the link wants it."""
         if self._link.ping_s is None:
             return None
         ping = partial(self._socket.ping, b"keepalive")
@@ -280,16 +282,16 @@ class SocketSession:
 
 
 class _FramePlayer(Player):
-    """Writes frames past the socket object, which sends good ones only. `told` hears of each event."""
+    """Writes frames past the socket object, which sends only valid ones. `on_event` sees each event."""
 
-    def __init__(self, request: web.Request, told: Callable[[Event], None] | None = None) -> None:
+    def __init__(self, request: web.Request, on_event: Callable[[Event], None] | None = None) -> None:
         super().__init__(request, SOCKET)
-        self._told = told
+        self._on_event = on_event
 
     async def send(self, batch: list[Event]) -> None:
-        if self._told is not None:
+        if self._on_event is not None:
             for event in batch:
-                self._told(event)
+                self._on_event(event)
         await super().send(batch)
 
     async def write(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The sockets of P1: those that are open, whether another is too many, and the link of each to its client.
+"""The sockets of P1: the open ones, the limits for another, and the link of each to its client.
 
 A link has a speed, may break, and is watched by the server.
 """
@@ -17,17 +17,17 @@ from proxy.sandbox.upstream import KEPT_REQUESTS, Socket
 from proxy.sandbox.wires.refusal import Refused, invalid
 from proxy.sandbox.wires.responses.answer import error_object
 
-#: Between two looks for a pong: so short that a busy machine, which is late with both, does not miss one.
+#: Checks for a pong: so few that a busy machine, which is late with both, does not miss one.
 LOOKS = 20
 
-#: What the kernel may take in ahead of a slow reader.
+#: Bytes that the kernel may accept ahead of a slow reader.
 AHEAD_BYTES = 64 * 1024
 
 
 class Link(NamedTuple):
-    """None: no limit.
+    """How a socket reaches its client. None: no limit.
 
-    bytes_per_s  how fast the client's bytes get through
+    bytes_per_s  speed of the client's bytes
     ping_s       how often the server pings, with a request under way or without
     pong_s       how long the pong may take; then the server closes the socket with 1011
     frames       the socket breaks with this frame of the client, without a close frame
@@ -49,7 +49,7 @@ class Keepalive:
         self._answered = False
 
     def heard(self) -> None:
-        """A pong came."""
+        """Notes a pong."""
         self._answered = True
 
     async def missed(self) -> None:
@@ -67,7 +67,7 @@ class Keepalive:
 
 
 def slow_down(transport: asyncio.Transport | None, link: Link) -> None:
-    """From now on what the client sends is read at the pace of the link."""
+    """Reads the client's data at the pace of the link from now on."""
     if link.bytes_per_s is not None and transport is not None:
         raw = transport.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, AHEAD_BYTES)
@@ -75,7 +75,7 @@ def slow_down(transport: asyncio.Transport | None, link: Link) -> None:
 
 
 class _SlowReader(asyncio.Protocol):
-    """Stands in front of the protocol of a connection, and pauses after each piece as long as the piece takes."""
+    """Wraps a connection's protocol, and pauses after each piece for as long as the piece takes."""
 
     def __init__(self, transport: asyncio.Transport, bytes_per_s: float) -> None:
         inner = transport.get_protocol()
@@ -95,29 +95,29 @@ class _SlowReader(asyncio.Protocol):
         asyncio.get_running_loop().call_later(len(data) / self._bytes_per_s, self._transport.resume_reading)
 
 
-#: The window in which upgrades are counted.
+#: Seconds in which upgrades are counted.
 BURST_S = 1.0
 
-#: Times of upgrades kept: a limit above this one is none.
+#: Times of upgrades that are kept: a higher limit has no effect.
 MAX_TIMES = 10_000
 
 
 class Limits(NamedTuple):
-    """None: no limit."""
+    """Limits of upgrades. None: no limit."""
 
     per_second: int | None = None
     most_open: int | None = None
 
 
 class Sockets:
-    """`seen` are the last upgrades, refused ones among them, oldest first; `total` all of them ever."""
+    """The sockets of an upstream. `seen` are the last upgrades, refused ones too, oldest first; `total` counts all."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         self.seen: deque[Socket] = deque(maxlen=KEPT_REQUESTS)
         self.total = 0
         self.open = 0
-        self.most_open = 0  # at the same time, ever
+        self.most_open = 0  # most at the same time
         self._numbers = itertools.count(1)
         self._times: deque[float] = deque(maxlen=MAX_TIMES)
 
@@ -130,7 +130,7 @@ class Sockets:
         return socket
 
     def over(self, limits: Limits) -> bool:
-        """Whether the upgrade that came last is one too many. Refused ones count in the second as well."""
+        """Whether the last upgrade is one too many. The rate counts refused ones too."""
         since = self.clock() - BURST_S
         while self._times and self._times[0] <= since:
             self._times.popleft()

@@ -1,7 +1,7 @@
-"""The way to a socket of P1: who may have one, the answer to who may not, and what can go wrong.
+"""The upgrade to a socket of P1: its checks, its answer, and its faults.
 
-A fault is a function of the parameters of its script step. It returns the answer (a 101 is the good one, altered by
-these headers; an empty one is left out), or actions, or limits that refuse this upgrade only if it is one too many.
+A fault is a function of its script step's parameters. It returns the answer (a 101 is the good one, altered by these
+headers; an empty one is left out), or actions, or limits that refuse this upgrade only if it is one too many.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from proxy.sandbox.wires.refusal import Refused, detail, plain_reply
 
 UpgradeFault = Callable[..., Reply | list[Action] | Limits]
 
-#: What the edge says to a burst: nothing.
+#: The edge's answer to a burst: nothing.
 LIMITED = Reply(403, "")
 
 
@@ -61,12 +61,12 @@ UPGRADE_FAULTS: dict[str, UpgradeFault] = {
 
 UPGRADE = Place("p1", "upgrade", stream=False)
 
-#: What the key of an upgrade is hashed with.
+#: Hashed together with the key of an upgrade.
 _ACCEPT_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 async def serve_upgrade(p1: P1, request: web.Request) -> web.StreamResponse:
-    """One GET; returns when the socket is closed."""
+    """Serves one GET; returns when the socket is closed."""
     seen = p1.sockets.register(request.headers)
     outcome = _decide(p1, request)
     if outcome is None:
@@ -77,7 +77,7 @@ async def serve_upgrade(p1: P1, request: web.Request) -> web.StreamResponse:
 
 
 def _decide(p1: P1, request: web.Request) -> Reply | list[Action] | None:
-    """None: accepted. The edge decides first, and does not look at the credentials."""
+    """The refusal or actions for an upgrade; None: accepted. The edge decides first, without the credentials."""
     if p1.sockets.over(p1.options.limits):
         return LIMITED
     try:

@@ -1,4 +1,4 @@
-"""Faults of what the server asks on the way: things to execute, blobs, questions; and of how appends are answered."""
+"""Faults of the server's requests during a run: executions, blobs, questions; and of the answers to appends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proxy.sandbox.p5.execs import EXECS, reason
 from proxy.sandbox.p5.ledger import BLOB, EXEC, QUERY
 from proxy.sandbox.play.actions import Action, Reply
 
-#: What is asked for when the step does not say.
+#: Default arguments of requests.
 _ARGS: dict[str, Any] = {
     "path": "/sandbox/file.txt",
     "command": "echo 0",
@@ -36,8 +36,8 @@ def _exec(
     repeat: int = 1,
     args: Mapping[str, Any] | None = None,
 ) -> Iterator[Action]:
-    """The client is asked to execute this, and the model tells how that went. A `number` instead of a kind: an arm
-    that nobody knows; 0: none at all. `args` have the names of EXECS."""
+    """Asks the client to execute this, and reports the outcome as text. A `number` instead of a kind: an unknown arm;
+    0: none at all. `args` have the names of EXECS."""
     place = answer.number(EXEC) if id is None else id
     given = {**_ARGS, "call_id": answer.ids.new("toolu"), **(args or {})}
     names = EXECS[kind][1] if number is None else ()
@@ -55,7 +55,7 @@ def _exec(
 
 
 def _query(answer: AgentAnswer, kind: str = "web_search", text: str | None = None) -> Iterator[Action]:
-    """A question for the user, and what the model makes of the answer."""
+    """Asks the user a question, and reports the answer as text."""
     number = answer.number(QUERY)
     yield {"type": "query", "kind": kind, "id": number, **({} if text is None else {"text": text})}
     yield answer.settled(QUERY, number)
@@ -68,8 +68,8 @@ def _query(answer: AgentAnswer, kind: str = "web_search", text: str | None = Non
 def _get_blob(
     answer: AgentAnswer, known: bool = True, blob_id: str | None = None, then_error: str | None = None
 ) -> Iterator[Action]:
-    """The server asks for a blob: one of its own, or (`known` False) one with this id, which it never gave away. A
-    short id is its own content. `then_error`: the code with which the stream ends after that."""
+    """Asks for a blob: one of its own, or (`known` False) one with this id, which it never sent. A short id is its own
+    content. `then_error`: the code with which the stream ends after that."""
     own = next(one for one in answer.run.ledger.asked if one.family == BLOB)
     wanted = own.args.bytes(1).hex() if known else blob_id or hashlib.sha256(b"unknown").hexdigest()
     number = answer.number(BLOB)
@@ -84,7 +84,7 @@ def _get_blob(
 
 
 def _blobs(answer: AgentAnswer, count: int = 3, size: int = 1_000) -> Iterator[Action]:
-    """The client is given so many blobs of that size to keep, all at once."""
+    """Gives the client this many blobs of that size to keep, all at once."""
     numbers = [answer.number(BLOB) for _ in range(count)]
     for number in numbers:
         data = number.to_bytes(4, "big") * (size // 4)
@@ -97,7 +97,7 @@ def _blobs(answer: AgentAnswer, count: int = 3, size: int = 1_000) -> Iterator[A
 
 
 def _together(answer: AgentAnswer, kinds: str = "shell_stream read") -> Iterator[Action]:
-    """Several requests of these kinds at once, before any is answered."""
+    """Sends several requests of these kinds before any is answered."""
     numbers = [answer.number(EXEC) for _ in kinds.split()]
     for number, kind in zip(numbers, kinds.split(), strict=True):
         given = {**_ARGS, "call_id": answer.ids.new("toolu"), "command": f"echo {number}", "path": f"/sandbox/{number}"}
@@ -111,7 +111,7 @@ def _together(answer: AgentAnswer, kinds: str = "shell_stream read") -> Iterator
 
 
 def _rewrite(answer: AgentAnswer, path: str, append: str = "") -> Iterator[Action]:
-    """A file is edited as the service does it: read whole, and written back whole with something behind it."""
+    """Edits a file as the service does: reads it whole, and writes it back whole with text appended."""
     number = answer.number(EXEC)
     yield from answer.asks("read", number, path=path, call_id=answer.ids.new("toolu"))
     asked = answer.run.ledger.find(EXEC, number)
@@ -120,7 +120,7 @@ def _rewrite(answer: AgentAnswer, path: str, append: str = "") -> Iterator[Actio
 
 
 def _working(asking: AgentFault) -> AgentFault:
-    """The fault that asks so before the model says anything. Nothing comes behind an end."""
+    """Wraps a fault so that it asks before the model's output. Nothing follows an end."""
 
     @wraps(asking)
     def fault(answer: AgentAnswer, **params: Any) -> Iterator[Action]:
@@ -133,7 +133,7 @@ def _working(asking: AgentFault) -> AgentFault:
 
 
 def _notes(answer: AgentAnswer, notes_session_id: str = "notes-1") -> Iterator[Action]:
-    """The server tells which conversation it really is."""
+    """The server names the real conversation."""
     for one in answer.stream():
         named = isinstance(one, dict) and one["type"] == "exec" and one.get("kind") == "context"
         yield {**one, "notes_session_id": notes_session_id} if named and isinstance(one, dict) else one
@@ -148,19 +148,19 @@ def _bare(answer: AgentAnswer) -> Iterator[Action]:
 def _append_fails(
     answer: AgentAnswer, number: int = 0, status: int = 502, body: Any = "", headers: dict[str, str] | None = None
 ) -> Iterator[Action]:
-    """The append of that number is taken, and answered so."""
+    """Accepts the append of that number, and answers it so."""
     answer.run.replies[number] = Reply(status, body, headers)
     return answer.stream()
 
 
 def _append_waits(answer: AgentAnswer, number: int = 1, seconds: float = 1.0) -> Iterator[Action]:
-    """The append of that number is answered late."""
+    """Answers the append of that number late."""
     answer.run.waits[number] = seconds
     return answer.stream()
 
 
 def _append_cut(answer: AgentAnswer, number: int = 1, reset: bool = False) -> Iterator[Action]:
-    """The append of that number is taken, and its connection ends without an answer."""
+    """Accepts the append of that number, and ends its connection without an answer."""
     answer.run.cuts[number] = reset
     return answer.stream()
 

@@ -1,4 +1,4 @@
-"""Faults of how an answer begins, goes on and ends: silence, cuts, what is missing or late, errors, open calls."""
+"""Faults of an answer's beginning, course and end: silence, cuts, missing or late parts, errors, open calls."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ def end_error(
     after: str = "created",
     gzip: bool = False,
 ) -> Iterator[Action]:
-    """The stream ends with this error; None leaves a member out. `error` is one of the vendor's names."""
-    told = any(one is not None for one in (error, title, detail, chat_message))
-    details = debug(error, title, detail=detail, chat_message=chat_message) if told else None
+    """Ends the stream with this error; None leaves a member out. `error` is one of the vendor's names."""
+    explained = any(one is not None for one in (error, title, detail, chat_message))
+    details = debug(error, title, detail=detail, chat_message=chat_message) if explained else None
     body = connect_error(code, message, details)
     return break_off(answer, after, {"type": "end", "error": body, "gzip": gzip})
 
 
 def _held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterator[Action]:
-    """The end is said, and the body stays open behind it."""
+    """Sends the end, and keeps the body open after it."""
     yield from answer.stream()
     yield silence(seconds)
 
 
 def _turn_held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterator[Action]:
-    """The turn has ended, and the stream goes on with heartbeats; with `seconds` its end comes after them."""
+    """Ends the turn and goes on with heartbeats; with `seconds` the stream ends after them."""
     for one in answer.stream():
         if is_event(one, "end"):
             yield NEVER if seconds is None else Pause(seconds)
@@ -70,13 +70,13 @@ def _turn_held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterat
 
 
 def _no_usage(answer: AgentAnswer, tokens: bool = True) -> Iterator[Action]:
-    """The turn ends without counters; `tokens` False: they were not told on the way either."""
+    """Ends the turn without counters; `tokens` False: the earlier token counts are missing too."""
     stream = answer.stream() if tokens else without(answer, "token_delta")
     return replaced(stream, "turn_ended", lambda _: {"type": "turn_ended"})
 
 
 def _late(answer: AgentAnswer, error: bool = False) -> Iterator[Action]:
-    """More text behind the end, or an error that contradicts it."""
+    """Sends more text after the end, or an error that contradicts it."""
     yield from answer.stream()
     yield _TEXT
     if error:
@@ -91,13 +91,13 @@ def _text_after_turn(answer: AgentAnswer) -> Iterator[Action]:
 
 
 def _parked(answer: AgentAnswer, plain: bool = False) -> Iterator[Action]:
-    """What the model says lies in a blob; `plain`: as a text, not as a list of blocks."""
+    """Puts the model's output into a blob; `plain`: as a text, not as a list of blocks."""
     answer.parked, answer.parked_plain = True, plain
     return answer.stream()
 
 
 def _say(answer: AgentAnswer, text: str = "", size: int = 12, then: bool = False) -> Iterator[Action]:
-    """The model says just this, in pieces of that size; `then`: and goes on as usual."""
+    """The model says only this, in pieces of that size; `then`: and continues as usual."""
     answer.first.append(Say(text))
     answer.piece = size
     if not then:
@@ -128,7 +128,7 @@ ENDING_FAULTS: dict[str, AgentFault] = {
     "parked": _parked,
     "say": _say,
     "end_error": end_error,
-    # then a payload as it is given: perhaps nothing, perhaps no JSON
+    # then a payload unchanged: perhaps empty, perhaps not JSON
     "end_body": lambda answer, body="": replaced(
         without(answer, "turn_ended"), "end", lambda _: {"type": "end", "body": body}
     ),
@@ -136,7 +136,7 @@ ENDING_FAULTS: dict[str, AgentFault] = {
 
 
 def _abort(answer: AgentAnswer, seconds: float = 0.05) -> Iterator[Action]:
-    """The server wants the result no more, and goes on without it."""
+    """Withdraws the request for a result, and continues without it."""
     for one in prepared(answer, "call").stream():
         yield one
         if isinstance(one, dict) and kind_of(one) == "call":
@@ -145,13 +145,13 @@ def _abort(answer: AgentAnswer, seconds: float = 0.05) -> Iterator[Action]:
 
 
 def _stalled(answer: AgentAnswer) -> Iterator[Action]:
-    """The result is taken, and then there are heartbeats only."""
+    """Accepts the result, and then sends heartbeats only."""
     answer.stalls = True
     return prepared(answer, "call").stream()
 
 
 def _busy(answer: AgentAnswer, deltas: int = 3, size: int = 10) -> Iterator[Action]:
-    """While the call is open there is text, and everything is asked that a client answers by itself."""
+    """Sends text while the call is open, and every request that a client answers by itself."""
     for one in prepared(answer, "call").stream():
         yield one
         if kind_of(one) == "call":
@@ -166,7 +166,7 @@ def _busy(answer: AgentAnswer, deltas: int = 3, size: int = 10) -> Iterator[Acti
 
 
 def _turn_ends(answer: AgentAnswer, seconds: float = 0.0) -> Iterator[Action]:
-    """The turn ends although the call is open."""
+    """Ends the turn although the call is open."""
     yield from break_off(answer, "call", Pause(seconds))
     yield from answer.ending()
 

@@ -1,4 +1,4 @@
-"""Faults of envelopes and of what is in them: several members, unknown ones, records that are for display only."""
+"""Faults of envelopes and their content: several members, unknown ones, records for display only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proxy.sandbox.play.actions import Action, Cut, Raw
 from proxy.sandbox.wires.connect.envelopes import END, GZIP, envelope
 from proxy.sandbox.wires.connect.protobuf import write
 
-#: Above what a client takes: of a payload, and of one that is unpacked.
+#: Above the limits of a client: for a payload, and for an unpacked one.
 HUGE_BYTES, BOMB_BYTES = 17 << 20, 65 << 20
 
 _TEXT = {"type": "text_delta", "text": "x" * 40}
@@ -24,7 +24,7 @@ def _half(after: str = "text") -> tuple[str, Raw]:
 
 
 def _cut_frame(answer: AgentAnswer, after: str = "text", reset: bool = False) -> Iterator[Action]:
-    """The connection ends in the middle of an envelope."""
+    """Ends the connection in the middle of an envelope."""
     return break_off(answer, *_half(after), Cut(reset))
 
 
@@ -34,14 +34,14 @@ def _text(data: bytes) -> bytes:
 
 
 def _bomb(size: int) -> bytes:
-    """A payload of a few kilobytes that unpacks to so many bytes, packed piece by piece."""
+    """A payload of a few kilobytes that unpacks to this many bytes, packed piece by piece."""
     packer = zlib.compressobj(9, wbits=31)
     piece = bytes(1 << 20)
     return b"".join([packer.compress(piece) for _ in range(size >> 20)]) + packer.flush()
 
 
 def _in_pairs(answer: AgentAnswer) -> Iterator[Action]:
-    """Always two envelopes of text in one write, and nothing else in it."""
+    """Puts always two envelopes of text into one write of their own."""
     held: list[dict[str, object]] = []
     for one in answer.stream():
         if isinstance(one, dict) and is_event(one, "text_delta"):
@@ -56,7 +56,7 @@ def _in_pairs(answer: AgentAnswer) -> Iterator[Action]:
 
 
 def _trailer(answer: AgentAnswer, status: int = 0, message: str = "") -> Iterator[Action]:
-    """The end as grpc-web says it."""
+    """The end in the form of grpc-web."""
     words = f"grpc-status: {status}\r\n" + (f"grpc-message: {message}\r\n" if message else "")
     return replaced(answer.stream(), "end", lambda _: Raw(envelope(words.encode(), 0x80)))
 
@@ -68,7 +68,7 @@ FRAMING_FAULTS: dict[str, AgentFault] = {
     "gzip_end": lambda answer: replaced(answer.stream(), "end", lambda end: {**end, "gzip": True}),
     "grpc_trailer": _trailer,
     "cut_frame": _cut_frame,
-    # the body ends well, and its last envelope does not
+    # the body ends well, but its last envelope does not
     "end_in_frame": lambda answer, after="text": break_off(answer, *_half(after)),
     "huge_length": lambda answer, after="text": break_off(answer, after, Raw(b"\x00\xff\xff\xff\xff")),
     "huge_frame": lambda answer, after="text", size=HUGE_BYTES: insert(answer, after, Raw(_text(b"x" * size))),
@@ -76,9 +76,9 @@ FRAMING_FAULTS: dict[str, AgentFault] = {
     "bad_gzip": lambda answer, after="text": insert(answer, after, Raw(envelope(b"no gzip", GZIP))),
     "bad_end": lambda answer: break_off(answer, "text", Raw(envelope(b"no gzip", GZIP | END))),
     "strange_flags": lambda answer, flags=0x40: insert(answer, "text", Raw(envelope(b"?", flags))),
-    # a field that promises five bytes, in an envelope that ends before
+    # a field that announces five bytes, in an envelope that ends before
     "malformed": lambda answer, after="text": insert(answer, after, Raw(envelope(b"\x0a\x05A"))),
-    # a field that nobody knows, with bytes in it that are no message
+    # an unknown field, with bytes in it that are not a message
     "malformed_inside": lambda answer: insert(answer, "text", Raw(envelope(write({99: b"\x0a\x7fno message"})))),
     "invalid_utf8": lambda answer, after="text": insert(answer, after, Raw(_text(b"\xff\xfe"))),
     "garbage": lambda answer, after="nothing": break_off(answer, after, Raw(b"<html>not an envelope</html>")),
@@ -87,22 +87,22 @@ FRAMING_FAULTS: dict[str, AgentFault] = {
 
 
 def _checkpoint(size: int) -> bytes:
-    """A state of the conversation of that size, which nobody needs to read."""
+    """A state of the conversation of that size, which clients need not read."""
     return envelope(write({3: {1: [bytes(1024) for _ in range(size >> 10)]}}))
 
 
-#: What display records say. None of it belongs into an answer.
+#: Text of display records. It must not appear in an answer.
 SHOWN = "shown-not-said"
 
 
 def _text_and_end(answer: AgentAnswer) -> Iterator[Action]:
-    """The last text and the end of the turn are members of one update."""
+    """Puts the last text and the end of the turn into one update."""
     text = {"type": "text_delta", "text": " Together."}
     return replaced(answer.stream(), "turn_ended", lambda end: {"type": "updates", "events": [text, end]})
 
 
 def _with_exec(answer: AgentAnswer, beside: Event, *, first: bool) -> Iterator[Action]:
-    """An exec that cannot be run, with something beside it in one payload."""
+    """An exec that cannot be run, with another event in its payload."""
     number = answer.number(EXEC)
     exec_ = {"type": "exec", "kind": "grep", "id": number, "exec_id": answer.ids.new("exec"), "pattern": "x"}
     events = [beside, exec_] if first else [exec_, beside]
@@ -130,7 +130,7 @@ def _several(answer: AgentAnswer, which: str = "text_end") -> Iterator[Action]:
     return _with_exec(answer, beside, first=first)
 
 
-#: Records for display, hints and unknown members: nothing of them is an answer.
+#: Records for display, hints and unknown members, which are not part of the answer.
 _DISPLAYED: tuple[Event, ...] = (
     {"type": "user_message_appended", "text": SHOWN, "message_id": "m"},
     {"type": "tool_call_started", "call_id": SHOWN, "command": SHOWN, "model_call_id": SHOWN},
@@ -152,7 +152,7 @@ _STRANGE: tuple[Event, ...] = (
 
 
 def _between(answer: AgentAnswer, *events: Event) -> Iterator[Action]:
-    """One of these before each delta of text, in turn."""
+    """Puts one of these before each delta of text, in turn."""
     count = 0
     for one in answer.stream():
         if kind_of(one) == "text":
@@ -166,7 +166,7 @@ MEMBER_FAULTS: dict[str, AgentFault] = {
     "display_records": lambda answer: _between(answer, *_DISPLAYED),
     "unknown_events": lambda answer: _between(answer, *_STRANGE),
     "keepalives": lambda answer: _between(answer, _BEAT),
-    # the model thinks again after its first words
+    # the model thinks again after its first text
     "thoughts_between": lambda answer: insert(
         answer, "text", {"type": "thinking_delta", "text": "Wait."}, {"type": "thinking_completed"}
     ),

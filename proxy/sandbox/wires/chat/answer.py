@@ -1,7 +1,7 @@
-"""One answer as chat completion chunks: the normal one, and the tools with which a fault alters it.
+"""One answer as chat completion chunks, with methods by which a fault alters it.
 
-a chunk with the role, one for each word of reasoning and text, some for each call, one with the finish reason,
-the usage where this upstream puts it, `[DONE]`
+a chunk with the role, one for each word of reasoning and text, some for each call, one with the finish reason, the
+usage where this upstream puts it, `[DONE]`
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from proxy.sandbox.wires.answer import Answer, Block, Event
 
 DONE = Raw(b"data: [DONE]\n\n")
 
-#: Where the usage may stand: a chunk of its own at the end, the top of the finishing chunk, its first choice.
+#: Places of the usage: its own chunk at the end, the top of the finishing chunk, or that chunk's first choice.
 USAGE_PLACES = ("own", "finish", "choice")
 
-#: Block -> the member of a delta or message that carries its text.
+#: Block -> the member of a delta or message for its text.
 _MEMBERS = {"thinking": "reasoning_content", "text": "content"}
 
 
 @dataclass(kw_only=True)
 class ChatAnswer(Answer):
-    """`head` are the members that every chunk repeats; `new_id` makes the id of a call from its tool and number.
+    """The answer. `head` are the members of every chunk; `new_id` makes the id of a call from its tool and number.
 
-    `asked_usage` says whether the client wants the usage chunk (its own one never comes unasked). Blocks are
-    `{"type":"thinking"|"text","text"}` and `{"type":"call","index","id","name","arguments"}`.
-    """
+    `asked_usage`: whether the client wants the usage chunk (which never comes unasked). Blocks are
+    `{"type":"thinking"|"text","text"}` and `{"type":"call","index","id","name","arguments"}`."""
 
     framing: ClassVar[Framing] = BARE
     call_type: ClassVar[str] = "call"
@@ -85,7 +84,7 @@ class ChatAnswer(Answer):
         return [self.delta(**{_MEMBERS[block["type"]]: word}) for word in words(block["text"])]
 
     def end(self) -> list[Action]:
-        """The finishing chunk, the usage behind it where it has a chunk of its own, and `[DONE]`."""
+        """The finishing chunk, the usage chunk if there is one, and `[DONE]`."""
         last = self.delta()
         last["choices"][0]["finish_reason"] = self.finish_reason
         if "choice" in self.usage_places:
@@ -108,7 +107,7 @@ class ChatAnswer(Answer):
         return self.call_chunk(call, function, id=call["id"], type="function")
 
     def fragment(self, call: Block, arguments: Any) -> Event:
-        """A chunk with some of the arguments."""
+        """A chunk with a part of the arguments."""
         return self.call_chunk(call, {"arguments": arguments})
 
     def whole(self) -> dict[str, Any]:
@@ -135,7 +134,7 @@ class ChatAnswer(Answer):
         return "call" if any(fragments) else None
 
     def clear(self, *, message: bool) -> None:
-        """A message without text cannot be told from no message here: the role comes in any case."""
+        """Removes all output. A message without text is not different from none here: the role comes in any case."""
         self.blocks = []
 
     def text_event(self, text: str) -> Event:

@@ -1,4 +1,4 @@
-"""The checks of a chat completions body: what every such server demands, and what some models demand beside it."""
+"""The checks of a chat completions body: those of every such server, and those of some models."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from proxy.sandbox.wires.field_checks import (
     demanded,
     fits,
     is_filled,
+    judged,
     look,
     members,
     one_of,
     optional,
     required,
-    told,
 )
 from proxy.sandbox.wires.refusal import WRONG_VALUE, invalid
 from proxy.sandbox.wires.schema_checks import malformed, untyped
@@ -30,11 +30,10 @@ from proxy.sandbox.wires.schema_checks import malformed, untyped
 
 @dataclass(frozen=True, slots=True)
 class ChatRules:
-    """What one model demands of one request, which may or may not make it think.
+    """The rules of one model for one request, with or without thinking.
 
-    `unforcible` are the forced choices of a tool that it does not bear ("required", "specified"). It may want the
-    reasoning of every assistant message that has calls back, not empty, or that of every assistant message at all.
-    """
+    `unforcible` are the forced tool choices that it refuses ("required", "specified"). It may require non-empty
+    reasoning with every assistant message that has calls, or with every assistant message."""
 
     unforcible: tuple[str, ...] = ()
     recalls_of_calls: bool = False
@@ -46,11 +45,11 @@ class ChatRules:
     efforts: tuple[str, ...] | None = None  # None: any
     one_effort: bool = False  # `thinking` and `reasoning_effort` exclude each other
     temperatures: tuple[float, ...] | None = None
-    media: tuple[str, ...] | None = None  # parts it takes beside text; None: any, if only to ignore them
+    media: tuple[str, ...] | None = None  # parts that it accepts besides text; None: any, even if it ignores them
 
 
 def check_chat(body: Mapping[str, Any], rules: ChatRules) -> None:
-    """Raises Refused for the first rule that the body breaks."""
+    """Raises Refused for the first rule that the body violates."""
     check(body, CHAT, rules)
 
 
@@ -82,7 +81,7 @@ def _one_effort(body: Any) -> bool:
 
 
 def _answered(message: Any, _where: str, seen: Checked) -> None:
-    """Answers stand directly behind the message with their calls, each once."""
+    """Answers directly follow the message with their calls, each once."""
     if seen.open_calls.pop(message["tool_call_id"], None) is None:
         raise invalid(f"Invalid request: tool_call_id {message['tool_call_id']} is not found")
 
@@ -120,11 +119,11 @@ _TOOL: Table = (
     required("function.name", "filled"),
     optional("function.description", "text"),
     optional("function.parameters", "object"),
-    optional("function.parameters", told(malformed), _BAD_SCHEMA),
-    optional("function.parameters", told(untyped), "At path '{expected}': type is not defined", when="typed_schemas"),
+    optional("function.parameters", judged(malformed), _BAD_SCHEMA),
+    optional("function.parameters", judged(untyped), "At path '{expected}': type is not defined", when="typed_schemas"),
 )
 
-#: What a message may carry.
+#: Part type -> its checks.
 _PARTS: dict[str, Table] = {
     "text": (required("text", "text"), optional("text", "filled", _EMPTY, when="filled_texts")),
     **{

@@ -1,4 +1,4 @@
-"""The faults that only a stream of chat chunks can have, most of them in the fragments of tool calls."""
+"""Faults of chat chunk streams only, most of them in the fragments of tool calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _normal(answer: ChatAnswer, call: Block) -> list[Event]:
 
 
 def _calls(chunks_of: _ChunksOf, count: int = 1) -> Fault:
-    """The stream with these chunks for every call, and at least `count` calls in it."""
+    """The stream with these chunks for every call, and with at least `count` calls."""
 
     def fault(answer: ChatAnswer) -> list[Action]:
         answer.add_calls(count)
@@ -32,7 +32,7 @@ def _calls(chunks_of: _ChunksOf, count: int = 1) -> Fault:
 
 
 def _entries(rewrite: Callable[[dict[str, Any]], object], count: int = 1) -> Fault:
-    """The stream with every entry of `tool_calls` changed in its place."""
+    """The stream with every entry of `tool_calls` changed in place."""
 
     def chunks_of(answer: ChatAnswer, call: Block) -> list[Event]:
         chunks = _normal(answer, call)
@@ -44,19 +44,19 @@ def _entries(rewrite: Callable[[dict[str, Any]], object], count: int = 1) -> Fau
 
 
 def _arguments_before_name(answer: ChatAnswer, call: Block) -> list[Event]:
-    """The first fragment of each call comes before the chunk that names it."""
+    """Sends the first fragment of each call before the chunk with its name."""
     opening, first, *rest = _normal(answer, call)
     return [first, opening, *rest]
 
 
 def _repeated_names(answer: ChatAnswer, call: Block) -> list[Event]:
-    """Each fragment says id and name again."""
+    """Repeats id and name in each fragment."""
     chunks = (chunk["choices"][0]["delta"]["tool_calls"][0]["function"] for chunk in _normal(answer, call))
     return [answer.opening_chunk(call, function["arguments"]) for function in chunks]
 
 
 def _name_in_pieces(answer: ChatAnswer, call: Block) -> list[Event]:
-    """The name comes in two parts."""
+    """Sends the name in two parts."""
     name = call["name"]
     half = len(name) // 2
     rest = answer.call_chunk(call, {"name": name[half:]})
@@ -64,7 +64,7 @@ def _name_in_pieces(answer: ChatAnswer, call: Block) -> list[Event]:
 
 
 def _arguments_at_end(answer: ChatAnswer) -> list[Action]:
-    """All calls are named first; the finishing chunk has all the arguments."""
+    """Names all calls first; the finishing chunk has all the arguments."""
     actions = _calls(lambda answer, call: [answer.opening_chunk(call)])(answer)
     entries = [{"index": call["index"], "function": {"arguments": call["arguments"]}} for call in answer.calls]
     _finishing(actions)["choices"][0]["delta"] = {"tool_calls": entries}
@@ -72,26 +72,26 @@ def _arguments_at_end(answer: ChatAnswer) -> list[Action]:
 
 
 def _whole_arguments(answer: ChatAnswer, as_object: bool = False) -> list[Action]:
-    """A call in one chunk; `as_object`: with the arguments as JSON object instead of as text of one."""
+    """Sends a call in one chunk; `as_object`: with the arguments as a JSON object instead of text."""
     read: Callable[[str], Any] = json.loads if as_object else str
     return _calls(lambda answer, call: [answer.opening_chunk(call, read(call["arguments"]))])(answer)
 
 
 def _text_between(answer: ChatAnswer, text: str = "Now the next one.") -> list[Action]:
-    """Text behind each call."""
+    """Adds text after each call."""
     said = [answer.text_event(word) for word in words(text)]
     return _calls(lambda answer, call: [*_normal(answer, call), *said], 2)(answer)
 
 
 def _late_thought(answer: ChatAnswer) -> list[Action]:
-    """More reasoning behind the text and the calls."""
+    """Adds reasoning after the text and the calls."""
     answer.add_thought()
     thought = [answer.delta(reasoning_content=word) for word in words(answer.text_of("thinking"))]
     return answer.around([*answer.call_events(), *thought])
 
 
 def _usage(answer: ChatAnswer, where: str = "missing") -> list[Action]:
-    """The usage in one place only: "own", "finish", "choice", or "missing"."""
+    """Sends the usage in one place only: "own", "finish", "choice", or "missing"."""
     if where not in (*USAGE_PLACES, "missing"):
         raise ValueError(f"usage stands in {', '.join(USAGE_PLACES)} or is missing")
     answer.usage_places, answer.asked_usage = [where], True
@@ -108,7 +108,7 @@ def _because(answer: ChatAnswer, reason: str) -> ChatAnswer:
 
 
 def _several_choices(answer: ChatAnswer, index: int = 0) -> list[Action]:
-    """The last words and the finish reason are two entries of one `choices`; `index` is that of the second."""
+    """Puts the last text and the finish reason into two entries of one `choices`; `index` is that of the second."""
     if not answer.text_of("text"):
         answer.say([Say("Done.")])
     actions = answer.stream()
@@ -118,7 +118,7 @@ def _several_choices(answer: ChatAnswer, index: int = 0) -> list[Action]:
 
 
 def _second_choice(answer: ChatAnswer, text: str = "another answer ") -> list[Action]:
-    """Every word of text comes beside one of a second answer, at index 1."""
+    """Adds a word of a second answer, at index 1, to every word of text."""
     second = {"index": 1, "delta": {"content": text}, "finish_reason": None}
     return edited(
         answer.stream(), lambda event: event["choices"].append(second) if answer.kind_of(event) == "text" else None
@@ -126,7 +126,7 @@ def _second_choice(answer: ChatAnswer, text: str = "another answer ") -> list[Ac
 
 
 def _explicit_nulls(event: Event) -> None:
-    """What a delta does not have is there as null."""
+    """Fills missing members of a delta with null."""
     for choice in event["choices"]:
         empty = {"role": None, "content": None, "reasoning_content": None, "tool_calls": None}
         choice["delta"] = {**empty, **choice["delta"]}
@@ -152,7 +152,7 @@ CHAT_FAULTS: dict[str, Fault] = {
     # neither a finish reason nor `[DONE]`: cut short, with a well-formed body
     "end_without_terminal": lambda answer: _no_done(without(answer.stream(), _is_finishing)),
     "arguments_before_name": _calls(_arguments_before_name),
-    # every call is at index 0; only its id tells that it is another one
+    # every call is at index 0; only the ids differ
     "index_restarts": _entries(lambda entry: entry.update(index=0), 2),
     "missing_index": _entries(lambda entry: entry.pop("index")),
     # no call has an id, or each has an empty one
@@ -178,7 +178,7 @@ CHAT_FAULTS: dict[str, Fault] = {
     "several_choices": _several_choices,
     "second_choice": _second_choice,
     "explicit_nulls": lambda answer: edited(answer.stream(), _explicit_nulls),
-    # everything was said, but for the usage and the end
+    # everything except the usage and the end
     "cut_after_reason": lambda answer, reset=False: [*_up_to_reason(answer), Cut(reset)],
     "end_after_reason": lambda answer, garbled=False: [*_up_to_reason(answer), *([GARBLED] if garbled else ())],
     "error_event": lambda answer, message="overloaded", kind="server_error", after="nothing", code=None: break_off(

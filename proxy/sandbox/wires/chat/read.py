@@ -1,4 +1,4 @@
-"""A chat completions body that passed the checks: an `Ask` for the model, its size in tokens, and the answer."""
+"""Reads a checked chat completions body: an `Ask` for the model, its size in tokens, and the answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MEDIA = ("image_url", "video_url")
 
 
 def read_chat(body: Mapping[str, Any], *, effort: str | None) -> Ask:
-    """The request in the model's own terms."""
+    """The request for the model."""
     entries: list[Entry] = []
     system: list[str] = []
     for message in body["messages"]:
@@ -36,7 +36,7 @@ def read_chat(body: Mapping[str, Any], *, effort: str | None) -> Ask:
 
 
 def prompt_tokens(body: Mapping[str, Any]) -> int:
-    """What the request counts, roughly."""
+    """A rough count of the request's tokens."""
     return estimate_tokens(body.get("messages"), body.get("tools"))
 
 
@@ -55,7 +55,7 @@ def _entries(message: Mapping[str, Any]) -> list[Entry]:
 
 
 def _content(content: Any) -> tuple[str, tuple[str, ...]]:
-    """The texts joined by line ends, and the kind of each picture or film."""
+    """The texts joined by line ends, and the kinds of the pictures and films."""
     if not isinstance(content, list):
         return content or "", ()
     texts = [part["text"] for part in content if part["type"] == "text"]
@@ -82,7 +82,7 @@ def write_chat(
     cache_key: str | None = None,
     usage_places: Sequence[str] = ("own",),
 ) -> ChatAnswer:
-    """What the model says to `ask`, which was read from the body."""
+    """The model's answer to `ask`, which was read from the body."""
     tokens = prompt_tokens(body)
     head = {
         "id": upstream.ids.new("chatcmpl"),

@@ -1,4 +1,4 @@
-"""Connect's envelopes (a byte of flags, four bytes of length, the payload), and its errors (code, words, details)."""
+"""Connect's envelopes (a byte of flags, four bytes of length, the payload), and its errors (code, message, details)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def envelope(payload: bytes, flags: int = 0, *, compressed: bool = False) -> byt
 
 
 def end_of_stream(body: Mapping[str, Any] | str, *, compressed: bool = False) -> bytes:
-    """The envelope behind which nothing comes; `body` is `{}`, an `error`, or a text that is sent as it is."""
+    """The last envelope; `body` is `{}`, an `error`, or a text that is sent unchanged."""
     text = body if isinstance(body, str) else dump_json(body)
     return envelope(text.encode(), END, compressed=compressed)
 
 
 def read_envelopes(data: bytes) -> list[tuple[int, bytes]]:
-    """Flags and payload of each. Raises ValueError when the last one is not whole."""
+    """Flags and payload of each envelope. Raises ValueError when the last one is incomplete."""
     found = []
     place = 0
     while place < len(data):
@@ -48,7 +48,7 @@ def read_envelopes(data: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-#: Code -> status of the HTTP answer where there is no stream.
+#: Code -> status of an HTTP answer without a stream.
 STATUSES = {
     "canceled": 499,
     "unknown": 500,
@@ -70,8 +70,8 @@ STATUSES = {
 
 
 def connect_error(code: str | None, message: str | None = None, debug: dict[str, Any] | None = None) -> dict[str, Any]:
-    """`{"code","message","details"}`; what is None is not there. `debug` is the readable form of the one detail, whose
-    value is opaque."""
+    """`{"code","message","details"}`, without members that are None. `debug` is the readable form of the one detail,
+    whose value is opaque."""
     error: dict[str, Any] = {} if code is None else {"code": code}
     if message is not None:
         error["message"] = message
@@ -82,7 +82,7 @@ def connect_error(code: str | None, message: str | None = None, debug: dict[str,
 
 
 class Failed(Exception):
-    """A call that is not served, in Connect's words: a stream ends with them, another call is answered so."""
+    """A failed call, as a Connect error: it ends a stream, or answers another call."""
 
     def __init__(self, code: str, message: str, debug: dict[str, Any] | None = None) -> None:
         super().__init__(f"{code}: {message}")
@@ -90,5 +90,5 @@ class Failed(Exception):
         self.body = connect_error(code, message, debug)
 
     def refused(self) -> Refused:
-        """The same as an HTTP answer."""
+        """The error as an HTTP answer."""
         return Refused(STATUSES[self.code], self.body)

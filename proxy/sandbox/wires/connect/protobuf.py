@@ -1,4 +1,4 @@
-"""Protobuf without a schema: a message is written from field numbers, and read by the way of numbers to a field."""
+"""Protobuf without a schema: messages are written from field numbers, and read by paths of numbers to a field."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-#: Wire types. Groups (3 and 4) are long gone.
+#: Wire types. Groups (3 and 4) are obsolete.
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
 _FIXED = {FIXED64: 8, FIXED32: 4}
@@ -15,11 +15,11 @@ _MAX_VARINT_BYTES = 10
 
 
 class Malformed(ValueError):
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
 
 def varint(number: int) -> bytes:
-    """Negative ones take ten bytes."""
+    """A number as a varint; negative ones take ten bytes."""
     number &= (1 << 64) - 1
     out = bytearray()
     while number > 0x7F:
@@ -29,8 +29,8 @@ def varint(number: int) -> bytes:
 
 
 def write(fields: Mapping[int, Any]) -> bytes:
-    """The fields in the order given: ints and bools as varints, floats as doubles, dicts as messages, the elements of a
-    list one by one. What is None is left out; a default is written, since whoever calls knows whether it belongs there.
+    """The fields in the given order: ints and bools as varints, floats as doubles, dicts as messages, list elements one
+    by one. None is left out; a default is written, since the caller knows whether it is wanted.
 
     >>> write({1: {1: {1: "Hi"}}}).hex()
     '0a060a040a024869'
@@ -53,7 +53,7 @@ def _field(number: int, value: Any) -> bytes:
 
 
 def read_varint(data: bytes, place: int) -> tuple[int, int]:
-    """The number there, and where it ends."""
+    """The number at `place`, and its end."""
     number = 0
     for count in range(_MAX_VARINT_BYTES):
         if place + count >= len(data):
@@ -89,14 +89,14 @@ def fields_of(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
 
 
 class Message:
-    """A message that came. A way such as `(2, 1, 4)` leads through messages to a field, of which the last one counts.
+    """A received message. A path such as `(2, 1, 4)` leads through messages to a field, of which the last one counts.
 
     >>> Message(bytes.fromhex("0a060a040a024869")).text(1, 1, 1)
     'Hi'
     """
 
     def __init__(self, data: bytes) -> None:
-        """Raises Malformed, as everything else here does for what lies deeper."""
+        """Parses the first level. Raises Malformed, as the other methods do for deeper levels."""
         self.data = data
         self.fields: dict[int, list[int | bytes]] = {}
         self.numbers: list[tuple[int, int]] = []  # number and wire type of each field, in the order of the wire
@@ -113,7 +113,7 @@ class Message:
         return message.fields[number][-1] if message is not None and number in message.fields else None
 
     def sub(self, *way: int) -> Message | None:
-        """The message there; None when there is none."""
+        """The message at a path; None when there is none."""
         found = self._last(way)
         return Message(found) if isinstance(found, bytes) else None
 

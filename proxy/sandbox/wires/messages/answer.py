@@ -1,8 +1,7 @@
-"""A Messages body that passed the checks as an `Ask`, and one answer in Messages events.
+"""Reads a checked Messages body as an `Ask`, and makes one answer in Messages events.
 
-message_start, ping
-for each block: content_block_start, its deltas, content_block_stop
-message_delta with stop reason and usage, message_stop
+message_start, ping for each block: content_block_start, its deltas, content_block_stop message_delta with stop reason
+and usage, message_stop
 
 Faults alter the normal answer.
 """
@@ -23,7 +22,7 @@ from proxy.sandbox.wires.encrypted_content import encrypt
 
 
 def read_messages(body: Mapping[str, Any]) -> Ask:
-    """The request in the model's own terms. It thinks when `thinking` says so, at whatever effort."""
+    """The request for the model, which thinks when `thinking` says so, at any effort."""
     choice = body.get("tool_choice") or {"type": "auto"}
     choices = {"any": "required", "tool": choice.get("name", "")}
     thinking = (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
@@ -40,7 +39,7 @@ def read_messages(body: Mapping[str, Any]) -> Ask:
 
 
 def prompt_tokens(body: Mapping[str, Any]) -> int:
-    """What the request counts, roughly."""
+    """A rough count of the request's tokens."""
     return estimate_tokens(body.get("system"), body.get("messages"), body.get("tools"))
 
 
@@ -51,7 +50,7 @@ def prompt_parts(body: Mapping[str, Any]) -> list[Any]:
 
 
 def _entries(message: Mapping[str, Any]) -> list[Entry]:
-    """Calls and results, with what is said around them as one entry behind the results and before the calls."""
+    """Calls and results; the message's text is one entry after the results and before the calls."""
     content = message["content"]
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
     results: list[Entry] = []
@@ -75,7 +74,7 @@ def _text(content: Any) -> str:
 
 
 def _images(content: Any) -> tuple[str, ...]:
-    """The kind of each picture."""
+    """The kinds of the pictures."""
     if isinstance(content, str):
         return ()
     sources = [block["source"] for block in content if block["type"] == "image"]
@@ -84,7 +83,7 @@ def _images(content: Any) -> tuple[str, ...]:
 
 _KINDS = {"thinking_delta": "thinking", "text_delta": "text", "input_json_delta": "call"}
 
-#: Block -> the members that it begins with instead of its own.
+#: Block -> members that are empty at its start.
 _EMPTIED: dict[str, Block] = {
     "thinking": {"thinking": "", "signature": ""},
     "text": {"text": ""},
@@ -94,7 +93,7 @@ _EMPTIED: dict[str, Block] = {
 
 @dataclass(kw_only=True)
 class MessagesAnswer(Answer):
-    """Blocks are those of the finished content."""
+    """The answer. Blocks are those of the finished content."""
 
     framing: ClassVar[Framing] = NAMED
     opening: ClassVar[int] = 2
@@ -159,7 +158,7 @@ class MessagesAnswer(Answer):
         return _KINDS.get(event["delta"]["type"]) if event["type"] == "content_block_delta" else None
 
     def text_event(self, text: str) -> Event:
-        """Of the first text block, or of the first block at all."""
+        """A delta of text, in the first text block, or in the first block if there is none."""
         index = next((place for place, block in enumerate(self.blocks) if block["type"] == "text"), 0)
         return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}
 

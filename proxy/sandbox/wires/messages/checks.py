@@ -1,4 +1,4 @@
-"""The checks of a Messages body, as a server that knows only what is generally available runs them."""
+"""The checks of a Messages body, by a server that knows only what is generally available."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from proxy.sandbox.wires.field_checks import (
     by_type,
     check,
     fits,
+    judged,
     members,
     one_of,
     optional,
     required,
-    told,
 )
 from proxy.sandbox.wires.refusal import EXTRA, WRONG_VALUE, invalid
 from proxy.sandbox.wires.schema_checks import malformed
 
-#: Whether a thinking block may come back.
+#: Whether a thinking block with this signature may come back.
 CheckSignature = Callable[[str], bool]
 
 
 def check_messages(body: Mapping[str, Any], signed: CheckSignature | None) -> None:
-    """Raises Refused for the first rule that the body breaks. `signed` None: signatures are not looked at."""
+    """Raises Refused for the first rule that the body violates. `signed` None: signatures are not checked."""
     check(body, MESSAGES, signed)
 
 
 def _paired(message: Any, where: str, seen: Checked) -> None:
-    """Every call is answered once in the next message, in front, where alone its result may stand."""
+    """Requires one result for each call, at the beginning of the next message and nowhere else."""
     blocks = message["content"] if isinstance(message["content"], list) else []
     results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
     for call_id in sorted(set(results) - seen.open_calls.keys()):
@@ -70,10 +70,10 @@ def _any_tools(_choice: Any, seen: Checked) -> str | None:
 
 _EMPTY = "{here}: text content blocks must be non-empty"
 
-#: What a breakpoint of the prompt cache may have without a beta header.
+#: Members of a breakpoint of the prompt cache without a beta header.
 _MARKED = Inside("cache_control", (required("", "object", WRONG_VALUE), Known("type ttl", EXTRA)))
 
-#: What may stand inside a result.
+#: Blocks allowed in a result.
 _IN_RESULT = one_of("text", "image", "video", "document", "search_result", expected="a block of a result")
 _CONTENT = fits(lambda value: isinstance(value, str | list) and value, "text or blocks")
 _MODES = fits(
@@ -87,7 +87,7 @@ _SOURCES: dict[str, Table] = {
     "url": (required("url", "filled"),),
 }
 
-#: Block type -> what must be there, wherever it stands.
+#: Block type -> its required members, wherever it is.
 _BLOCKS: dict[str, Table] = {
     "text": (required("text", "text"), optional("text", "filled", _EMPTY)),
     "thinking": (required("thinking", "text"), required("signature", "text")),
@@ -96,7 +96,7 @@ _BLOCKS: dict[str, Table] = {
     "image": (required("source", "object"), Inside("source", by_type(_SOURCES))),
 }
 
-#: Block type -> what is looked at besides where it stands in a message.
+#: Block type -> further checks for blocks of a message.
 _IN_MESSAGES: dict[str, Table] = {
     "thinking": (optional("signature", _signed, "{here}: Invalid `signature` in `thinking` block"),),
     "tool_result": (
@@ -116,7 +116,7 @@ _TOOL: Table = (
     optional("type", one_of("custom")),
     _MARKED,
     required("input_schema", "object"),
-    optional("input_schema", told(malformed), "{where}: {expected}"),
+    optional("input_schema", judged(malformed), "{where}: {expected}"),
 )
 
 _CHOICE: Table = (
@@ -147,7 +147,7 @@ _MEMBERS = members(
 )
 
 MESSAGES: Table = (
-    # what else stands at the top level belongs to a beta, and the header that would switch it on does not come through
+    # other top-level members belong to a beta, whose header does not get through
     Known(f"model messages {' '.join(row.path for row in _MEMBERS)}", EXTRA),
     *_MEMBERS,
     required("max_tokens", "anything"),

@@ -1,4 +1,4 @@
-"""The faults that only a stream of Messages events can have."""
+"""Faults of Messages event streams only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from proxy.sandbox.wires.messages.answer import MessagesAnswer, block_events
 
 
 def _whole_arguments(answer: MessagesAnswer) -> list[Action]:
-    """The input is whole in the start of its block, and there are no deltas of it."""
+    """Puts the whole input into the start of its block, without deltas."""
     answer.add_calls()
 
     def fill(event: Event) -> None:
@@ -20,7 +20,7 @@ def _whole_arguments(answer: MessagesAnswer) -> list[Action]:
 
 
 def _incomplete(answer: MessagesAnswer, reason: str = "max_tokens", after: str = "text") -> list[Action]:
-    """The message ends early but in good form, with that stop reason."""
+    """Ends the message early but in good form, with that stop reason."""
     answer.reason = reason
     actions = break_off(answer, after)
     open_block = next((one["index"] for one in reversed(actions) if isinstance(one, dict) and "index" in one), None)
@@ -29,7 +29,7 @@ def _incomplete(answer: MessagesAnswer, reason: str = "max_tokens", after: str =
 
 
 def _usage(answer: MessagesAnswer, where: str = "missing") -> list[Action]:
-    """The usage in one event only: "start", "delta", or "missing"."""
+    """Sends the usage in one event only: "start", "delta", or "missing"."""
     keeps = {"start": "message_start", "delta": "message_delta"}.get(where)
 
     def strip(event: Event) -> None:
@@ -41,7 +41,7 @@ def _usage(answer: MessagesAnswer, where: str = "missing") -> list[Action]:
 
 
 def _strange_block(answer: MessagesAnswer) -> list[Action]:
-    """A block of a type that no client knows, behind the others."""
+    """Adds a block of an unknown type after the others."""
     started = {"type": "future_block", "future": "?"}
     strange = block_events(len(answer.blocks), started, {"type": "future_delta", "future": "?"})
     return answer.around([*answer.call_events(), *strange])
@@ -54,7 +54,7 @@ MESSAGES_FAULTS: dict[str, Fault] = {
     "incomplete": _incomplete,
     "usage": _usage,
     "strange_block": _strange_block,
-    # everything was said, but for the last event
+    # everything except the last event
     "cut_after_reason": lambda answer, reset=False: [*answer.stream()[:-1], Cut(reset)],
     "end_after_reason": lambda answer, sentinel=False, garbled=False: [
         *answer.stream()[:-1],

@@ -1,4 +1,4 @@
-"""One answer in Responses events: the normal one, the failures it may report, and what a fault alters it with."""
+"""One answer in Responses events, the failures it may report, and methods by which a fault alters it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proxy.sandbox.wires.responses.items import Writer, item_events, usage_of
 
 CONTEXT_MESSAGE = "Your input exceeds the context window of this model. Please adjust your input and try again."
 
-#: Code of a failed response -> the error object that comes with it. `unexplained` has none.
+#: Code of a failed response -> its error object. `unexplained` has none.
 FAILURES: dict[str, dict[str, Any] | None] = {
     "context_length_exceeded": {"message": CONTEXT_MESSAGE},
     "insufficient_quota": {"message": "You exceeded your current quota, please check your plan and billing details."},
@@ -57,7 +57,8 @@ _KINDS = {TEXT_DELTA: "text", THINKING_DELTA: "thinking", ARGUMENTS_DELTA: "call
 
 @dataclass(kw_only=True)
 class ResponsesAnswer(Answer):
-    """`envelope` is the response object without output, status and usage; blocks are its finished output items."""
+    """The answer. `envelope` is the response object without output, status and usage; blocks are its finished output
+    items."""
 
     framing: ClassVar[Framing] = NAMED
     opening: ClassVar[int] = 2
@@ -90,7 +91,7 @@ class ResponsesAnswer(Answer):
         return {**self.response("completed"), **self.extra}
 
     def finished(self, actions: Iterable[Action]) -> list[Action]:
-        """With numbered events, unless a fault has seen to that."""
+        """The actions with numbered events, unless a fault has numbered them."""
         actions = list(actions)
         events = [action for action in actions if isinstance(action, dict)]
         if not all("sequence_number" in event for event in events):
@@ -121,5 +122,5 @@ class ResponsesAnswer(Answer):
         return {**self.envelope, "status": status, "output": [*self.blocks], "usage": self.usage, **members}
 
     def terminal(self, status: str, event: str | None = None, **members: Any) -> Event:
-        """The event that ends a response with that status, by default the one that is called so."""
+        """The event that ends a response with that status, by default the event of that name."""
         return {"type": event or f"response.{status}", "response": self.response(status, **members)}

@@ -1,6 +1,6 @@
-"""The checks of a Responses body that do not depend on whose backend it is: its input, and the other members.
+"""The checks of a Responses body that are common to all backends: its input, and the other members.
 
-Of items: kinds, members, roles, parts, pairs of calls and results, encrypted reasoning.
+Items: kinds, members, roles, parts, pairs of calls and results, encrypted reasoning.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from proxy.sandbox.wires.field_checks import (
     check,
     demanded,
     fits,
+    judged,
     matches,
     members,
     one_of,
     optional,
     place,
     required,
-    told,
 )
 from proxy.sandbox.wires.refusal import MISSING, NOT_ONE_OF, UNKNOWN, WRONG_TYPE, WRONG_VALUE, Refusal, bare, invalid
 from proxy.sandbox.wires.responses.tool_checks import CHOICE, NAME, NO_TOOLS, TOO_LONG, TOOLS, text, too_long
@@ -56,12 +56,12 @@ _NOT_LAST = Refusal("compaction_trigger must be the last input item.", "invalid_
 
 
 def check_message(item: Mapping[str, Any], where: str) -> None:
-    """Role and content of one message. Raises Refused."""
+    """Checks role and content of one message. Raises Refused."""
     check(item, _MESSAGE, where=where)
 
 
 def _is_image(part: Any) -> bool:
-    """A data URL must hold base64 of an image type, any other URL must be https (or http); or it is a file."""
+    """Whether an image is valid: a data URL with base64 of an image type, an https (or http) URL, or a file."""
     url = part.get("image_url")
     if not isinstance(url, str):
         return url is None and isinstance(part.get("file_id"), str)
@@ -93,7 +93,7 @@ def _all_answered(_body: Any, _where: str, seen: Checked) -> None:
 
 
 def _sealed(item: Any, _where: str, seen: Checked) -> None:
-    # a thought is no compacted history
+    # reasoning is not a compacted history
     prefix = "cmp_" if item["type"] == "compaction" else ""
     check_encrypted(item["encrypted_content"], seen.rules.account_id, item.get("id"), prefix)
 
@@ -103,7 +103,7 @@ def _last(item: Any, seen: Checked) -> str | None:
 
 
 def typed(item: Any) -> Any:
-    """A message may leave its type out."""
+    """The item with its type, which a message may omit."""
     return {"type": "message", **item} if isinstance(item, dict) and "role" in item else item
 
 
@@ -146,14 +146,14 @@ _MESSAGE: Table = (
     ByKind("role", _CONTENTS),
 )
 
-#: What the vendor's own client notes of an item: the turn, the time, where each part comes from.
+#: Notes of the vendor's own client on an item: the turn, the time, where each part comes from.
 _NOTES = "internal_chat_message_metadata_passthrough"
 
 _CALL_ID = text("call_id", "filled")
 
 
 def _of_codex(item: Any, where: str, seen: Checked) -> None:
-    """What only the backend behind the vendor's own client knows."""
+    """Refuses what only the backend behind the vendor's own client knows."""
     if seen.rules.codex:
         return
     if item["type"] == "configuration_update":
@@ -175,7 +175,7 @@ _OUTPUT: Table = (_known("call_id output status"), *_CALL_ID, _answered, *_parts
 
 _CONTENT = required("encrypted_content", "filled", _NOT_STORED)
 
-#: Item type -> its checks; without any it is not looked into.
+#: Item type -> its checks; a type without any is not inspected.
 _ITEMS: dict[str, Table] = {
     "message": (_known("role content status phase"), _id("msg"), *_MESSAGE),
     "reasoning": (
@@ -198,7 +198,7 @@ _ITEMS: dict[str, Table] = {
         *TOOLS,
     ),
     "compaction": (_known("encrypted_content"), _CONTENT, _sealed),
-    # another effort from here on, in a conversation that keeps the prefix of its prompt
+    # another effort from here on, in a conversation that keeps its prompt's prefix
     "configuration_update": (
         _known("reasoning"),
         required("reasoning", "object", WRONG_TYPE),
@@ -227,8 +227,8 @@ INPUT: Table = (
 
 @dataclass(frozen=True, slots=True)
 class ResponsesRules:
-    """What a backend demands beside the tables: the efforts of the model, whose encrypted content, the lane, and
-    whether it is the one behind Codex, which knows what that client adds to items."""
+    """A backend's rules besides the tables: the model's efforts, the owner of encrypted content, the lane, and whether
+    it is the backend behind Codex, which knows that client's additions to items."""
 
     efforts: tuple[str, ...]
     account_id: str
@@ -268,7 +268,7 @@ _FORMATS: dict[str, Table] = {
         required("name", matches(r"[a-zA-Z0-9_-]{1,64}"), _BAD_NAME),
         required("schema", "object", WRONG_TYPE),
         optional("strict", "boolean", WRONG_TYPE),
-        required("", told(_schema_fault), _BAD_SCHEMA),
+        required("", judged(_schema_fault), _BAD_SCHEMA),
     ),
 }
 
@@ -289,10 +289,10 @@ _TEXT: Table = (
 
 PLAIN_MEMBERS: Table = (
     *members("instructions: text, prompt_cache_key: text, parallel_tool_calls: boolean, service_tier: text"),
-    optional("prompt_cache_key", told(too_long), TOO_LONG),
+    optional("prompt_cache_key", judged(too_long), TOO_LONG),
 )
 
-#: What comes after the plain members. To be checked with `ResponsesRules`, or what has the same.
+#: Checks after the plain members. For `ResponsesRules`, or an object with the same members.
 REST: Table = (
     optional("include", fits(lambda value: isinstance(value, list), "an array of strings"), WRONG_TYPE),
     Each("include", (required("", one_of(*_INCLUDABLE, last=", "), NOT_ONE_OF.about("include")),)),

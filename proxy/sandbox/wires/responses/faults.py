@@ -1,4 +1,4 @@
-"""The faults that only a stream of Responses events can have; framing and timing are those of every stream."""
+"""Faults of Responses event streams only; framing and timing are those of every stream."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def _call_without(answer: ResponsesAnswer, *kinds: str) -> list[Action]:
 
 
 def _no_deltas(answer: ResponsesAnswer, whole: str = "done") -> list[Action]:
-    """Text comes only whole: in `output_text.done` (and the item), or with `whole` "item" in the item alone."""
+    """Sends text only whole: in `output_text.done` (and the item), or with `whole` "item" in the item alone."""
     less = () if whole == "done" else (_TEXT_DONE,)
     return _less(answer, TEXT_DELTA, THINKING_DELTA, ARGUMENTS_DELTA, *less)
 
 
 def _read(answer: ResponsesAnswer, **arguments: Any) -> ResponsesAnswer:
-    """The answer with one call of Read, which has these arguments beside a file path."""
+    """The answer with one call of Read, with these arguments besides a file path."""
     path = {"file_path": "/tmp/example.txt"}  # noqa: S108 - a name only, nothing is opened
     answer.blocks = [block for block in answer.blocks if block["type"] != answer.call_type]
     answer.say([Call(Tool("Read"), {**path, **arguments})])
@@ -48,7 +48,7 @@ def _read(answer: ResponsesAnswer, **arguments: Any) -> ResponsesAnswer:
 
 
 def _read_spaces(answer: ResponsesAnswer, spaces: int = 1024, closed: bool = True, stall: bool = False) -> list[Action]:
-    """The model loses itself in blanks before the closing brace, or (`closed` false) instead of it."""
+    """The model adds endless blanks before the closing brace, or (`closed` false) instead of it."""
     call = _read(answer, pages="").calls[0]
     text = call["arguments"][:-1] + " " * spaces
     call["arguments"] = text + ("}" if closed else "")
@@ -62,7 +62,7 @@ def _read_spaces(answer: ResponsesAnswer, spaces: int = 1024, closed: bool = Tru
 
 
 def _encrypted(answer: ResponsesAnswer, added: str | None, done: str | None) -> list[Action]:
-    """Where the encrypted content of reasoning appears, and with which nonce (None: nowhere)."""
+    """Sets where the encrypted content of reasoning appears, and with which nonce (None: nowhere)."""
     nonces = {_ADDED: added, _DONE: done}
 
     def edit(event: Event) -> None:
@@ -80,14 +80,14 @@ def _encrypted(answer: ResponsesAnswer, added: str | None, done: str | None) -> 
 def _incomplete(
     answer: ResponsesAnswer, reason: str | None = "max_output_tokens", after: str = "text", event: str | None = None
 ) -> list[Action]:
-    """`event` may be response.completed: then only the status tells."""
+    """Ends the answer as incomplete. `event` may be response.completed: then only the status shows it."""
     details = None if reason is None else {"reason": reason}
     sent = break_off(answer, after)
     return [*sent, answer.terminal("incomplete", event, output=_output_of(sent), incomplete_details=details)]
 
 
 def _output_of(actions: list[Action]) -> list[Block]:
-    """The output as far as its events came."""
+    """The output whose events were sent."""
     output: dict[int, Block] = {}
     for event in actions:
         if not isinstance(event, dict):
@@ -122,7 +122,7 @@ def _error_event(
     kind: str | None = None,
 ) -> list[Action]:
     """An event of type `error`; `flat` puts code and message at its top level, else they are under `error`. `kind` is
-    the type word of an error whose code is at most a number."""
+    the error's type when its code is at most a number."""
     error: dict[str, Any] = error_object(code, message) or {}
     if kind:
         error = {"type": kind, "message": message or "boom", "code": code if isinstance(code, int) else None}
@@ -135,7 +135,7 @@ def _error_event(
 
 
 def rate_limits(answer: ResponsesAnswer, reached: bool = True, then_end: bool = False) -> list[Action]:
-    """A quota snapshot in front. It is no failure: the answer goes on, unless the stream ends right there."""
+    """Sends a quota snapshot first. It is no failure: the answer goes on, unless the stream ends right there."""
     quota = Quota({"primary": (100 if reached else 16, 300)})
     snapshot = quota.event(1_900_000_000 - quota.reset_after_s)
     return [snapshot] if then_end else [snapshot, *answer.stream()]
@@ -143,7 +143,7 @@ def rate_limits(answer: ResponsesAnswer, reached: bool = True, then_end: bool = 
 
 RESPONSES_FAULTS: dict[str, Fault] = {
     **STREAM_FAULTS,
-    # no deltas of arguments: they come whole, in two places, or in the finished item only
+    # no deltas of arguments: they come whole, in two places, or only in the finished item
     "arguments_in_done": lambda answer: _call_without(answer, ARGUMENTS_DELTA),
     "arguments_in_item": lambda answer: _call_without(answer, ARGUMENTS_DELTA, _ARGUMENTS_DONE),
     "no_deltas": _no_deltas,

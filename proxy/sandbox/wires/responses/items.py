@@ -1,8 +1,7 @@
-"""The parts of a reply as Responses output items, what they cost in tokens, and the events that tell them.
+"""The parts of a reply as Responses output items, their tokens, and their events.
 
-response.created, response.in_progress
-for each item: response.output_item.added, the item's own events, response.output_item.done
-response.completed, with all items and the usage
+response.created, response.in_progress for each item: response.output_item.added, the item's own events,
+response.output_item.done response.completed, with all items and the usage
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from proxy.sandbox.wires.encrypted_content import encrypt
 
 
 class Writer:
-    """Makes the items of one answer. `summary`: a thought is shown; `include`: what the request wants in addition."""
+    """Makes the items of one answer. `summary`: thoughts are shown; `include`: what the request wants in addition."""
 
     def __init__(self, ids: Ids, account_id: str, *, summary: bool, include: Collection[str]) -> None:
         self.ids = ids
@@ -32,7 +31,7 @@ class Writer:
         return _WRITERS[type(part)](self, part)
 
     def encrypt(self, item_id: str, nonce: str) -> str:
-        """The encrypted content of a reasoning item; another nonce gives another, just as good."""
+        """The encrypted content of a reasoning item; another nonce gives another, equally valid one."""
         return encrypt(self.account_id, item_id, nonce)
 
     def think(self, part: Think) -> Item:
@@ -94,7 +93,7 @@ class Writer:
 
 
 def _citation(text: str, title: str, url: str) -> dict[str, Any]:
-    """A `url_citation` of the place where the title stands in the text, in characters."""
+    """A `url_citation` of the title's place in the text, in characters."""
     start = max(text.find(title), 0)
     return {
         "type": "url_citation",
@@ -133,13 +132,13 @@ def _visible(item: Item) -> str:
 
 
 def item_events(item: Block, index: int, *, early_action: bool = False) -> list[Event]:
-    """The events of one item at `output_index` index. `early_action`: what is searched for is told at once."""
+    """The events of one item at `output_index` index. `early_action`: the searched term comes at once."""
     inner = _ITEM_EVENTS.get(item["type"])
     started = {**item, "status": "in_progress", **_EMPTIED.get(item["type"], {})}
     if item["type"] in ("reasoning", "compaction"):
         started.pop("status")
         if item["type"] == "reasoning":
-            # the early copy of a reasoning item has encrypted content as well, but the late one counts
+            # the early copy of a reasoning item also has encrypted content, but the late one counts
             started["summary"] = []
     if not early_action:
         started.pop("action", None)
@@ -150,7 +149,7 @@ def item_events(item: Block, index: int, *, early_action: bool = False) -> list[
     ]
 
 
-#: What an item lacks while it is being made.
+#: Members that are empty while an item is being made.
 _EMPTIED: dict[str, dict[str, Any]] = {
     "message": {"content": []},
     "function_call": {"arguments": ""},

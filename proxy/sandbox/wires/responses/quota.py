@@ -1,4 +1,4 @@
-"""How much of a simulated account's quota is used, in the three forms in which the backend tells it."""
+"""The used quota of a simulated account, in the backend's three forms."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any
 
 POSITIONS = ("primary", "secondary")
 
-#: A window of which this much is used is exhausted.
+#: The used share at which a window is exhausted.
 EXHAUSTED_PERCENT = 100
 
 
 @dataclass(slots=True)
 class Quota:
-    """`windows` are at most two, by their position: (percent used, length in minutes).
+    """The quota. `windows` are at most two, by their position: (percent used, length in minutes).
 
-    `families` are further limits, by id: their headers are called `x-<id>-…` with hyphens for underscores.
-    """
+    `families` are further limits, by id: their headers are called `x-<id>-…` with hyphens for underscores."""
 
     windows: dict[str, tuple[float, int]] = field(
         default_factory=lambda: {"primary": (12, 300), "secondary": (3, 10_080)}
@@ -33,7 +32,7 @@ class Quota:
         return any(percent >= EXHAUSTED_PERCENT for percent, _ in self.windows.values())
 
     def headers(self, now: float) -> dict[str, str]:
-        """Of every answer; `reset-at` in epoch seconds."""
+        """Headers of every answer; `reset-at` in epoch seconds."""
         headers = {
             "x-codex-credits-has-credits": str(self.has_credits).lower(),
             "x-codex-credits-unlimited": "false",
@@ -62,7 +61,7 @@ class Quota:
         }
 
     def event(self, now: float) -> dict[str, Any]:
-        """The snapshot that goes before an answer on a socket."""
+        """The event that precedes an answer on a socket."""
         return {
             "type": "codex.rate_limits",
             "plan_type": self.plan,
@@ -83,7 +82,7 @@ class Quota:
         return {"has_credits": self.has_credits, "unlimited": False, "balance": self.balance}
 
     def _window(self, name: str, now: float, **lengths: int) -> dict[str, Any] | None:
-        """`lengths` are names of the length, each with how many of its unit make a minute."""
+        """A window. `lengths` are names of the length, each with how many of its unit make a minute."""
         if name not in self.windows:
             return None
         percent, minutes = self.windows[name]

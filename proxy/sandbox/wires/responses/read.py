@@ -1,4 +1,4 @@
-"""A Responses body that passed the checks: as an `Ask` for the model, its size in tokens, and the answer to it."""
+"""Reads a checked Responses body: an `Ask` for the model, its size in tokens, and the answer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from proxy.sandbox.wires.responses.answer import ResponsesAnswer
 from proxy.sandbox.wires.responses.items import Writer
 from proxy.sandbox.wires.responses.tool_checks import flat_tools
 
-#: How ids of calls begin that a service made of its own tools.
+#: The beginning of call ids that a service made for its own tools.
 _OWN_CALLS = "xs_"
 
 _SEARCHES = ("web_search", "web_search_preview")
 
 
 def read_ask(body: Mapping[str, Any], *, lite: bool) -> Ask:
-    """The request in the model's own terms."""
+    """The request for the model."""
     entries: list[Entry] = []
     system = [body.get("instructions") or ""]
     groups: list[Any] = [body.get("tools") or []]
@@ -67,7 +67,7 @@ def _said(item: Mapping[str, Any]) -> Said:
 
 
 def _content(content: str | Iterable[Mapping[str, Any]]) -> tuple[str, tuple[str, ...]]:
-    """The texts joined by line ends, and the kind of each picture."""
+    """The texts joined by line ends, and the kinds of the pictures."""
     if isinstance(content, str):
         return content, ()
     texts, images = [], []
@@ -80,7 +80,7 @@ def _content(content: str | Iterable[Mapping[str, Any]]) -> tuple[str, tuple[str
 
 
 def _flat(group: Iterable[Any]) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """Each tool with the namespace that it stands in."""
+    """Each tool with its namespace."""
     for outer in group:
         namespace = outer["name"] if outer["type"] == "namespace" else None
         for tool in flat_tools([outer]):
@@ -100,7 +100,7 @@ def _read_search(tool: Mapping[str, Any]) -> HostedSearch:
 
 
 def _read_choice(choice: Any) -> tuple[str, set[str] | None]:
-    """The choice in one word or name, and the names it narrows the tools to (None: all)."""
+    """The choice as one word or name, and the names to which it narrows the tools (None: all)."""
     if choice is None or isinstance(choice, str):
         return choice or "auto", None
     if choice["type"] == "allowed_tools":
@@ -114,7 +114,7 @@ def _read_choice(choice: Any) -> tuple[str, set[str] | None]:
 
 
 def prompt_tokens(body: Mapping[str, Any]) -> int:
-    """What the request counts, roughly: all texts that the model reads, and its pictures."""
+    """A rough count of the request's tokens: all texts for the model, and its pictures."""
     return estimate_tokens(*(body.get(name) for name in ("instructions", "input", "tools", "text")))
 
 
@@ -127,7 +127,7 @@ A = TypeVar("A", bound=ResponsesAnswer)
 
 
 class Form(NamedTuple, Generic[A]):
-    """How a backend writes: its items and its events. `always_shown`: summaries of thoughts come unasked."""
+    """The classes with which a backend writes items and events. `always_shown`: summaries of thoughts come unasked."""
 
     writer: type[Writer]
     answer: type[A]
@@ -146,7 +146,7 @@ def write_answer(
     lite: bool = False,
     cache_key: str | None = None,
 ) -> A:
-    """What the model says, its thoughts encrypted for the account. `cache_key`: where the body names none."""
+    """The model's answer, with thoughts encrypted for the account. `cache_key` applies when the body names none."""
     ask = read_ask(body, lite=lite)
     include = body.get("include") or ()
     writer = form.writer(
@@ -177,7 +177,7 @@ def write_answer(
 
 
 def _envelope(upstream: Upstream, body: dict[str, Any]) -> dict[str, Any]:
-    """The response object without what is known at the end only. Tools and instructions are not repeated."""
+    """The response object without what is known only at the end. Tools and instructions are not repeated."""
     reasoning = body.get("reasoning") or {}
     return {
         "id": upstream.ids.new("resp"),

@@ -1,4 +1,4 @@
-"""Checks of `tools`, of the tools that travel inside the input, and of `tool_choice`."""
+"""Checks of `tools`, of tools inside the input, and of `tool_choice`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from proxy.sandbox.wires.field_checks import (
     Table,
     by_type,
     fits,
+    judged,
     look,
     matches,
     one_of,
     optional,
     required,
-    told,
 )
 from proxy.sandbox.wires.refusal import MISSING, NOT_ONE_OF, UNKNOWN, WRONG_TYPE, Refusal, bare
 from proxy.sandbox.wires.schema_checks import bad_pattern, function_fault, malformed, strict_fault
@@ -43,18 +43,18 @@ _NO_MATCH = Refusal(
     "Invalid '{where}': string does not match pattern. Expected a string that matches the pattern {expected}.",
     "invalid_value",
 )
-#: The service leaves the index out of this one.
+#: The service omits the index here.
 _NO_MEMBER = Refusal("Unknown parameter: 'tools.{value}'.", "unknown_parameter", "tools.{value}")
 
 
 def too_long(value: str) -> str | None:
-    """The words for a text of more than 64 characters."""
+    """The fault of a text of more than 64 characters."""
     return f"maximum length 64, but got a string with length {len(value)} instead" if len(value) > 64 else None
 
 
 def text(path: str, kind: str = "text") -> tuple[Field, ...]:
     """Rows for a text of limited length."""
-    return (required(path, kind), optional(path, told(too_long), TOO_LONG))
+    return (required(path, kind), optional(path, judged(too_long), TOO_LONG))
 
 
 #: A function name: 1 to 64 of letters, digits, `_` and `-`.
@@ -78,7 +78,7 @@ def _all_text(values: Iterable[Any]) -> bool:
 
 
 def _format(kind: str, *members: str) -> Table:
-    """A format has exactly these members, all of them texts."""
+    """A format with exactly these members, all of them texts."""
     exact = fits(lambda wanted: set(wanted) == {"type", *members} and _all_text(wanted[one] for one in members))
     return (required("", exact, Refusal(f"Invalid '{{where}}': a {kind} has {members}.", "invalid_value")),)
 
@@ -99,9 +99,13 @@ def _known(names: str) -> Known:
     return Known(f"type {names}", _NO_MEMBER)
 
 
-#: Tool type -> its checks; without any it is not looked into.
+#: Tool type -> its checks; a type without any is not inspected.
 _TOOLS: dict[str, Table] = {
-    "function": (_known("name description parameters strict"), *NAME, required("", told(_function_fault), _BAD_SCHEMA)),
+    "function": (
+        _known("name description parameters strict"),
+        *NAME,
+        required("", judged(_function_fault), _BAD_SCHEMA),
+    ),
     "custom": (
         _known("name description format"),
         *NAME,
@@ -132,12 +136,12 @@ _TOOLS["namespace"] = (
     Each("tools", (*_TOOL, required("type", one_of("function", "custom"), _NO_KIND))),
 )
 
-#: For an object with `tools`; what is said of them is the same wherever they stand.
+#: For an object with `tools`; the messages are the same wherever it is.
 TOOLS: Table = (optional("tools", "list", NO_TOOLS), Each("tools", _TOOL, top=True))
 
 
 def flat_tools(tools: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """The tools with those inside of namespaces in place of them."""
+    """The tools, with namespaces replaced by their tools."""
     for tool in tools:
         if isinstance(tool, dict) and tool.get("type") == "namespace":
             yield from flat_tools(tool.get("tools") or ())
@@ -146,7 +150,7 @@ def flat_tools(tools: Iterable[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _offered(seen: Checked) -> list[dict[str, Any]]:
-    """All tools of a request, flat: the top-level list, then those that travel in the input."""
+    """All tools of a request, flat: the top-level list, then those in the input."""
     holders = [seen.body, *(item for item in seen.body["input"] if item.get("type") == "additional_tools")]
     return [tool for holder in holders for tool in flat_tools(holder.get("tools") or ())]
 
@@ -162,7 +166,7 @@ def _missing_tool(wanted: Any, seen: Checked) -> str | None:
     return None if found and isinstance(wanted, dict) else ""
 
 
-#: A choice of something that is not there breaks the real backend rather than being refused by it.
+#: A choice of a missing tool breaks the real backend instead of being refused.
 _BROKEN: Table = (required("", _missing_tool, bare("Bad Gateway", 502)),)
 
 _NAMED: Table = (required("", _missing_tool, Refusal("Tool choice '{item[type]}' not found in 'tools' parameter.")),)
@@ -183,7 +187,7 @@ _OBJECT: Table = (
     ByKind("type", {"function": _NAMED, "custom": _NAMED, "allowed_tools": _ALLOWED}, other=_BROKEN),
 )
 
-#: `tool_choice` is a known word, or names something that is offered, wherever.
+#: `tool_choice` is a known word, or names a tool that is offered anywhere.
 CHOICE: Table = (
     optional("tool_choice", fits(lambda choice: isinstance(choice, str | dict)), _NO_CHOICE_AT_ALL),
     Inside("tool_choice", _WORD, str),

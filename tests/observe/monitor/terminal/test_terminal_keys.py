@@ -143,16 +143,16 @@ def test_a_selection_that_went_away_leaves_its_place() -> None:
 
 
 def test_a_detail_scrolls_to_its_end_and_no_further() -> None:
-    view = after(["tab", "j", "enter", "page_down", "page_down", "page_down", "page_up"], size=(80, 24))
-    assert view.detail == Detail("request", "req-8", 3)
-    assert "lines 4-" in shown(view, size=(80, 24))[2]
+    view = after(["tab", "j", "enter", "page_down", "page_down", "page_down", "page_up"], size=(80, 18))
+    assert view.detail == Detail("request", "req-8", 2)
+    assert "lines 3-" in shown(view, size=(80, 18))[2]
 
 
 def test_error_and_status_come_first() -> None:
     first = shown(after(["tab", "j", "enter"]), size=(80, 24))[3:7]
     assert [line.split()[1:3] for line in first[:3]] == [
         ["status", "failed"],
-        ["http", "status"],
+        ["HTTP", "status"],
         ["error", "connection"],
     ]
     assert first[3].startswith("│" + " " * 18 + " connection"[1:])  # goes on below

@@ -1,8 +1,7 @@
-"""Answers as they stand: which pass and which do not, byte by byte, and what is passed on beside them."""
+"""Answers as they stand: what is passed on of them and of their headers. Which pass: `core/media/test_answers`."""
 
 from __future__ import annotations
 
-import pytest
 from media_world import FIELDS, World, pictures_of, refused
 from samples import rows
 
@@ -10,53 +9,6 @@ from proxy.core.media.requests import ImageRequest
 from proxy.core.tokens.usage import usage_of
 
 MIB = 1024 * 1024
-
-#: Body -> whether it is one.
-IMAGES: list[tuple[str, bool]] = [
-    ('{"created":1,"data":[{"b64_json":"aW1n"}]}', True),
-    ('{"created":1,"data":[{"b64_json":"aW\\/n"}]}', True),
-    ('{"created":1,"data":[{"b64_json":"aW\\u002Fn"}]}', True),
-    (' \n{"created":1,"data":[{"b64_json":"aW1n"}],"usage":"x"}\n', True),
-    ('{"created":1,"data":[{"b64_json":"aW1n"}],"usage":{"input_tokens":1.5}}', True),
-    ('{"created":1,"data":[{"b64_json":"aW1n","url":null},{"b64_json":"x"}]}', True),
-    ('{"created":1,"data":[{"b64_json":"aW1n"}],"note":"\\\\u002B \\\\/ \\"\\u002B"}', True),
-    ('{"data":[{"b64_json":"aW1n"}]}', False),
-    ('{"created":1,"data":[{"url":"https://e"}]}', False),
-    ('{"created":1,"data":[{"b64_json":"aW1n"},{}]}', False),
-    ('{"created":1,"data":{"b64_json":"aW1n"}}', False),
-    ('{"created":1,"data":["aW1n"]}', False),
-    ('{"created":NaN,"data":[{"b64_json":"aW1n"}]}', False),
-    ('{"created":1,"data":[{"b64_json":"aW1n"}]}x', False),
-    ('[{"created":1,"data":[{"b64_json":"aW1n"}]}]', False),
-    ('{"created":1,"data":[{"b64_json":"aW1', False),
-    ("[" * 100_000, False),
-    ("null", False),
-]
-
-TRANSCRIPTS: list[tuple[str, bool]] = [
-    ('{"text":"a \\"b\\"\\nc"}', True),
-    ('{"text":"\\u00e9","segments":[],"language":"fr"}', True),
-    ('{"text":"  "}', False),
-    ('{"text":"\\u2003"}', False),
-    ("{}", False),
-    ('["x"]', False),
-    ('"x"', False),
-    ('{"text":null}', False),
-]
-
-
-@pytest.mark.parametrize(
-    ("kind", "body", "good"),
-    [*(("images", *row) for row in IMAGES), *(("transcription", *row) for row in TRANSCRIPTS)],
-)
-async def test_what_is_an_answer(media: World, kind: str, body: str, good: bool) -> None:
-    media.live.sandbox.p1.script.extend([{"status": 200, "headers": {"content-type": "text/plain"}, "body": body}])
-    if good:
-        assert b"".join((await media.ask(kind)).body) == body.encode()
-        return
-    error = await refused(media.ask(kind))
-    assert (error.status, error.code) == (502, "invalid_upstream_response")
-    assert media.live.upstream == 1
 
 
 @rows("status", [204, 300, 304])
@@ -86,7 +38,7 @@ KEPT_BACK = {
 
 @rows("status", [200, 429, 500])
 async def test_headers_that_are_passed_on(media: World, status: int) -> None:
-    bodies = {"images": IMAGES[0][0], "transcription": TRANSCRIPTS[0][0]}
+    bodies = {"images": '{"created":1,"data":[{"b64_json":"aW1n"}]}', "transcription": '{"text":"a"}'}
     for kind, body in bodies.items():
         headers = {**PASSED, **KEPT_BACK}
         media.live.sandbox.p1.script.extend([{"status": status, "headers": headers, "body": body}])

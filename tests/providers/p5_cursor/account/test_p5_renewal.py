@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import Any
 
 import pytest
 from cursor_account import World
-from processes import Child
 from samples import each
 
 from proxy.errors import SignInError, messages_body
@@ -84,15 +81,6 @@ async def test_a_service_that_is_not_reached(world: World) -> None:
     world.store(30)
     await world.sandbox.stop()
     assert "cannot be used any longer" in (await refused(world)).message
-
-
-async def test_a_failure_that_passed_costs_nothing_more(world: World) -> None:
-    world.store(30)
-    world.p5.issuer.answer_with(500, "", times=1)
-    credentials = world.credentials()
-    with pytest.raises(SignInError):
-        await credentials.get()
-    assert (await credentials.get()).access.reveal() == world.stored["accessToken"]
 
 
 async def test_a_refusal_is_remembered_for_a_while(world: World) -> None:
@@ -231,50 +219,3 @@ async def test_a_token_that_is_set_and_ends_is_not_replaced_by_the_file(world: W
 
 
 # Several at once
-
-
-async def test_twenty_requests_one_renewal(world: World) -> None:
-    world.store(30)
-    world.p5.issuer.delay_s = 0.05
-    credentials = world.credentials()
-    got = await asyncio.gather(*(credentials.get() for _ in range(20)))
-    assert len(set(got)) == 1 and world.p5.issuer.refresh_requests == 1
-    await credentials.close()
-
-
-#: Asks for the credential, is refused with it once, and prints the access token of each.
-CHILD = """
-import asyncio
-from pathlib import Path
-from aiohttp import ClientSession
-from proxy.auth.refresh import Lent
-from proxy.providers.p5_cursor.account.signin import cursor_credentials
-from proxy.providers.p5_cursor.settings import CursorSettings
-from proxy.providers.upstream.adapter import RequestCredential
-
-async def main():
-    async with ClientSession() as session:
-        credentials = cursor_credentials(Lent(Path(sys.argv[1])), CursorSettings(base_url=sys.argv[2]), session)
-        request = RequestCredential(credentials)
-        if sys.argv[3] == "refused":
-            await request.get()
-        begin()
-        if sys.argv[3] == "refused":
-            await request.renew()
-        print((await request.get()).access.reveal())
-        await credentials.close()
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.parametrize(("case", "left_s"), [("expired", -1), ("refused", 3600)])
-async def test_two_proxies_that_share_a_file_renew_once(world: World, case: str, left_s: int) -> None:
-    """Or the second gets a 401 once the first has rotated the token."""
-    world.clock.now = time.time()  # that of the children
-    world.store(left_s)
-    world.p5.issuer.delay_s = 0.3  # long enough for the other process to run into the lock
-    children = [await Child.started(CHILD, world.root, world.sandbox.origin, case) for _ in range(2)]
-    results = await asyncio.gather(*(child.finish() for child in children))
-    assert [out for out, _ in results] == [f"{world.stored['accessToken']}\n"] * 2, results
-    assert world.p5.issuer.refresh_requests == world.p5.refreshes == 1

@@ -53,18 +53,27 @@ async def test_a_token_that_ends_is_renewed_once_for_twenty_requests(sandbox: Sa
     assert sandbox.p5.issuer.refresh_requests == sandbox.p5.refreshes == 1
 
 
+#: lifetime of the stored token, whether the service refuses it, the answer to the renewal -> words of the 401, runs
+LOST: dict[str, tuple[int, bool, tuple[int, Any], str, int]] = {
+    "it ends, and the renewal fails": (30, False, (500, "oops"), "500 oops", 0),
+    "it is refused, and the renewal fails": (3600, True, (500, {"message": "no"}), "auth login p5", 1),
+    "both are refused": (3600, True, (401, {"message": "no"}), "auth login p5", 1),
+    "the new one is refused too": (3600, True, (200, {"accessToken": "opaque", "refreshToken": "r"}), "p5", 2),
+}
+
+
+@each(1)
 @each_route
-async def test_a_renewal_that_fails_is_a_401_and_no_run(sandbox: Sandbox, tmp_path: Path, number: int) -> None:
-    """JWT `exp` in 30 s, refresh answers 500."""
-    sandbox.write_credentials(tmp_path, lifetime_s=30)
-    path = tmp_path / "p5" / "auth.json"
-    before = path.read_bytes()
-    sandbox.p5.issuer.answer_with(500, "oops")
-    async with Live(sandbox, tmp_path, signed_in=False, openai_routes=True) as live:
-        message = told(await post(live, number))
-    assert str(path) in message and "500 oops" in message and "auth login p5" in message
-    assert sandbox.p5.total_requests == 0 and path.read_bytes() == before
-    assert sandbox.p5.issuer.refresh_requests == 1
+@pytest.mark.parametrize("name", LOST)
+async def test_a_token_that_cannot_be_replaced_is_a_401(live: Live, number: int, name: str) -> None:
+    lifetime_s, is_refused, renewal, words, runs = LOST[name]
+    p5 = live.sandbox.p5
+    live.sandbox.write_credentials(live.root, lifetime_s=lifetime_s)
+    if is_refused:
+        p5.revoke_access()
+    p5.issuer.answer_with(*renewal)
+    assert words in told(await post(live, number))
+    assert p5.total_requests == runs and p5.issuer.refresh_requests == 1
 
 
 @each_route
@@ -76,26 +85,6 @@ async def test_a_token_that_the_service_refuses_is_renewed_and_the_run_begun_aga
     assert (p5.refreshes, len(p5.requests)) == (1, 2) and not live.sleeps
     assert first.headers["authorization"] != second.headers["authorization"]
     assert first.headers["x-request-id"] != second.headers["x-request-id"]
-
-
-@each_route
-@pytest.mark.parametrize("answer", [500, 401])
-async def test_a_refused_token_that_is_not_renewed(live: Live, number: int, answer: int) -> None:
-    """RunSSE 401."""
-    p5 = live.sandbox.p5
-    p5.revoke_access()
-    p5.issuer.answer_with(answer, {"message": "no"})
-    assert "auth login p5" in told(await post(live, number))
-    assert p5.total_requests == 1 == p5.issuer.refresh_requests
-
-
-@each_route
-async def test_a_token_that_is_refused_again_is_told(live: Live, number: int) -> None:
-    p5 = live.sandbox.p5
-    p5.revoke_access()
-    p5.issuer.answer_with(200, {"accessToken": "opaque", "refreshToken": "r"})
-    told(await post(live, number))
-    assert p5.total_requests == 2 and p5.issuer.refresh_requests == 1
 
 
 @pytest.mark.parametrize(("renewed_meanwhile", "runs"), [(True, 2), (False, 3)])

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from cursor_talk import TOOLS, Talk, all_over, calls, folded, open_runs, result, said
+from cursor_talk import TOOLS, Talk, all_over, calls, fault, folded, open_runs, plays, result, said, shell
 from harness import STATE, Fake, Live, ask, configured, played, until, use, with_live
 
 from proxy.errors import UpstreamError
@@ -37,12 +37,6 @@ async def test_three_calls_in_one_run(live: Live) -> None:
     assert max(live.sandbox.p5.runs[0].appends.values()) == 1
 
 
-async def test_the_input_of_a_call_is_what_the_client_declared(live: Live) -> None:
-    call = calls(await Talk(live, BASH).turn())[0]
-    assert call["id"].startswith("call_cursor_") and len(call["id"]) == len("call_cursor_") + 32
-    assert call["name"] == "Bash" and call["input"] == {"command": "ls -la"}
-
-
 async def test_a_tool_that_the_service_does_not_know_is_written_and_ends_the_run(live: Live) -> None:
     talk = Talk(live, "use Grep: needle")
     message = await talk.turn()
@@ -52,18 +46,17 @@ async def test_a_tool_that_the_service_does_not_know_is_written_and_ends_the_run
 
 
 @pytest.mark.parametrize(
-    "members", [{"stream": False}, {"tool_choice": {"type": "none"}}, {"tools": [TOOLS[1]]}], ids=str
+    ("session", "members"),
+    [
+        *(("s1", members) for members in ({"stream": False}, {"tool_choice": {"type": "none"}}, {"tools": [TOOLS[1]]})),
+        (None, {}),
+    ],
+    ids=str,
 )
 async def test_a_call_that_cannot_be_bridged_is_refused_and_the_model_goes_on(
-    live: Live, members: dict[str, Any]
+    live: Live, session: str | None, members: dict[str, Any]
 ) -> None:
-    answer = await Talk(live, BASH).ask(**members)
-    assert answer.status == 200 and b'"type":"tool_use"' not in answer.raw
-    await all_over(live)
-
-
-async def test_commands_are_never_run_on_this_machine(live: Live) -> None:
-    answer = await live.post(ask("use Bash: touch /tmp/p5-was-here", model="cursor", tools=TOOLS, stream=True))
+    answer = await Talk(live, BASH, session=session).ask(**members)
     assert answer.status == 200 and b'"type":"tool_use"' not in answer.raw
     await all_over(live)
 
@@ -193,8 +186,7 @@ async def test_a_client_that_leaves_while_its_result_is_read_leaves_no_run(
 
 
 async def test_a_run_that_went_on_does_not_come_back_when_a_newer_request_ended_it(live: Live) -> None:
-    shell = {"type": "exec", "kind": "shell_stream", "id": 1, "exec_id": "e1", "command": "ls"}
-    live.sandbox.p5.script.extend([{"provider": "p5", "events": [shell, {"pause_s": 5}], "then": "end"}])
+    plays(live, shell(), {"pause_s": 5})
     live.sandbox.p5.options.word_delay_s = 0.02
     talk = Talk(live, PLAIN)
     call = calls(await talk.turn())[0]
@@ -209,7 +201,7 @@ async def test_a_run_that_went_on_does_not_come_back_when_a_newer_request_ended_
 
 @with_live(sleep=lambda seconds: asyncio.sleep(seconds / 5))
 async def test_a_request_that_tries_again_does_not_end_a_newer_one(live: Live) -> None:
-    live.sandbox.p5.script.extend([{"provider": "p5", "fault": "rate_limit", "seconds": 2}])
+    fault(live, "rate_limit", seconds=2)
     older = asyncio.create_task(Talk(live, PLAIN).ask())
     await until(lambda: live.sandbox.p5.total_requests == 1)
     talk = Talk(live, BASH)
@@ -311,8 +303,7 @@ async def test_a_long_run_of_short_tools_outlives_the_runs_of_others(live: Live)
 
 
 async def test_a_run_whose_stream_broke_behind_its_call_is_not_kept(live: Live) -> None:
-    shell = {"type": "exec", "kind": "shell_stream", "id": 1, "exec_id": "e1", "command": "ls"}
-    live.sandbox.p5.script.extend([{"provider": "p5", "events": [shell, {"raw": "no envelope"}], "then": "end"}])
+    plays(live, shell(), {"raw": "no envelope"})
     talk = Talk(live, PLAIN)
     call = calls(await talk.turn())[0]
     await until(lambda: not open_runs(live))

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
-from cursor_talk import SESSION, Talk, all_over, calls, folded, open_runs, result, said
-from harness import Live, kinds, texts, until, with_live
+from cursor_talk import (
+    CONTEXT,
+    END,
+    SESSION,
+    TURN,
+    Talk,
+    all_over,
+    calls,
+    fault,
+    folded,
+    open_runs,
+    plays,
+    result,
+    said,
+    shell,
+    text,
+)
+from harness import Live, texts, until, with_live
 
 from proxy.providers.p5_cursor.run.calls import MAX_OPEN_CALLS
 from proxy.providers.p5_cursor.run.events import MAX_WAITING_CHARS, WaitingEvents
 from proxy.providers.p5_cursor.run.watch import RunTimers
-
-Step = dict[str, Any]
-
-CONTEXT: Step = {"type": "exec", "kind": "context", "exec_id": "e0"}
-TURN: Step = {"type": "turn_ended", "output_tokens": 4}
-END: Step = {"type": "end"}
-
-
-def text(words: str) -> Step:
-    return {"type": "text_delta", "text": words}
-
-
-def shell(number: int, exec_id: str | None = None) -> Step:
-    exec_id = f"e{number}" if exec_id is None else exec_id
-    return {"type": "exec", "kind": "shell_stream", "id": number, "exec_id": exec_id, "command": f"echo {number}"}
-
-
-def plays(live: Live, *events: Step, then: str = "end") -> None:
-    live.sandbox.p5.script.extend([{"provider": "p5", "events": list(events), "then": then}])
-
 
 # -- a call that nobody will answer
 
@@ -152,7 +147,8 @@ async def test_silence_behind_a_thought_is_no_end_of_the_turn(live: Live) -> Non
     live.sandbox.p5.options.heartbeat_s = 10
     plays(live, CONTEXT, {"type": "thinking_delta", "text": "hm"}, then="stall")
     answer = await Talk(live, "hello").ask()
-    assert kinds(answer.events)[-1] == "error" and answer.events[-1]["error"]["type"] == "timeout_error"
+    error = answer.events[-1]["error"]
+    assert error["type"] == "timeout_error" and "fell silent" in error["message"]
     await all_over(live)
 
 
@@ -163,7 +159,7 @@ async def test_silence_behind_a_thought_is_no_end_of_the_turn(live: Live) -> Non
 async def test_a_client_that_leaves_at_any_moment_leaves_nothing(live: Live, moment_ms: int) -> None:
     """While the head is awaited, while a message is sent, between the blobs, in the text, while a result is taken."""
     p5 = live.sandbox.p5
-    p5.script.extend([{"provider": "p5", "fault": "silence_before_head", "seconds": 0.01}])
+    fault(live, "silence_before_head", seconds=0.01)
     talk = Talk(live, "hello and then use Bash: ls")
     task = asyncio.create_task(talk.ask())
     await asyncio.sleep(moment_ms / 1000)

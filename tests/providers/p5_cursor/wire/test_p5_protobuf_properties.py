@@ -65,12 +65,6 @@ def test_damaged_payloads_are_read_or_refused(value: Any, changes: Any) -> None:
 
 
 @OFTEN
-@given(value_of(p5_toy.TOY, "Toy"), CHANGES)
-def test_damaged_messages_are_read_or_refused(value: Any, changes: Any) -> None:
-    read_or_refused(p5_toy.decode, "Toy", damaged(p5_toy.encode("Toy", value), changes))
-
-
-@OFTEN
 @given(value_of(AGENT, PAYLOAD))
 def test_a_payload_that_is_cut_is_shorter_or_refused(value: Any) -> None:
     data = protobuf.encode(PAYLOAD, value)

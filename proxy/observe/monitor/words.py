@@ -1,4 +1,4 @@
-"""Numbers, times and names as the monitor writes them."""
+"""Numbers, times and names as the monitor writes them. `page/format.js` does the same in the browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 
-from proxy.observe.monitor.snapshot import SHORTEST_S, UNRATED, Throughput
+from proxy.observe.monitor.snapshot import Throughput
 
 NONE = "-"
 NO_SESSION = "no-session"
@@ -22,19 +22,28 @@ FRAMES_A_SECOND = 4
 BAR_CELLS, BAR_FULL, BAR_EMPTY = 8, "█", "░"
 
 _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
-#: A length of time, and the two units that tell it: (below this, divisor, unit, rest's unit).
-_SPANS = ((3_600, 60, "m", "s", 1), (172_800, 3_600, "h", "m", 60), (math.inf, 86_400, "d", "h", 3_600))
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
 _SHORT_WINDOWS = {"weekly": "week", "monthly": "month", "daily": "day", "hourly": "hour"}
 
 
-def tokens(count: int | None) -> str:
+def tokens(count: float | None) -> str:
     """
-    >>> tokens(999), tokens(1_234), tokens(3_400_000), tokens(None)
-    ('999', '1.2k', '3.4M', '-')
+    >>> tokens(999), tokens(1_234), tokens(125_600), tokens(3_400_000), tokens(None)
+    ('999', '1.2k', '126k', '3.4M', '-')
     """
     if count is None:
         return NONE
-    return str(count) if count < 1_000 else f"{count / 1e3:.1f}k" if count < 999_950 else f"{count / 1e6:.1f}M"
+    if count < 1_000:
+        return f"{count:.0f}"
+    for size, unit in ((1e3, "k"), (1e6, "M"), (1e9, "G")):
+        value = count / size
+        if value < 999.5:
+            return f"{value:.1f}{unit}" if value < 99.95 else f"{value:.0f}{unit}"
+    return "999G+"
+
+
+def whole(count: int | None) -> str:
+    return NONE if count is None else f"{count:,}"
 
 
 def in_room(count: int, room: int) -> str:
@@ -66,44 +75,85 @@ def duration(seconds: float) -> str:
     >>> duration(7.9), duration(125), duration(3_780), duration(400_000)
     ('7s', '2m05s', '1h03m', '4d15h')
     """
-    whole = int(max(0.0, seconds)) if math.isfinite(seconds) else 0
-    if whole < 60:
-        return f"{whole}s"
-    _, divisor, unit, rest, rest_divisor = next(row for row in _SPANS if whole < row[0])
-    return f"{whole // divisor}{unit}{whole % divisor // rest_divisor:02}{rest}"
+    past = int(max(0.0, seconds)) if math.isfinite(seconds) else 0
+    if past < MINUTE:
+        return f"{past}s"
+    if past < HOUR:
+        return f"{past // MINUTE}m{past % MINUTE:02}s"
+    return f"{past // HOUR}h{past % HOUR // MINUTE:02}m" if past < DAY else f"{past // DAY}d{past % DAY // HOUR:02}h"
 
 
-def rate(throughput: Throughput, endpoint: str = "") -> str:
+def took(seconds: float) -> str:
+    """How long a request took, or takes.
+
+    >>> took(0.42), took(9.96), took(125)
+    ('0.4s', '9s', '2m05s')
     """
+    return f"{seconds:.1f}s" if 0 <= seconds < 9.95 else duration(seconds)
+
+
+def age(seconds: float) -> str:
+    """One unit is enough to say how long ago something was.
+
+    >>> age(1.9), age(59), age(7_300)
+    ('now', '59s ago', '2h ago')
+    """
+    if seconds < 2:
+        return "now"
+    size, unit = next(each for each in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"), (1, "s")) if seconds >= each[0])
+    return f"{seconds // size:.0f}{unit} ago"
+
+
+def milliseconds(ms: float) -> str:
+    """
+    >>> milliseconds(3.14), milliseconds(41.4), milliseconds(1_440)
+    ('3.1 ms', '41 ms', '1.4s')
+    """
+    return took(ms / 1_000) if ms >= 1_000 else f"{ms:.1f} ms" if ms < 10 else f"{ms:.0f} ms"
+
+
+def rate(throughput: Throughput) -> str:
+    """Tokens where there are any; a service that counts none is shown by what it sent.
+
     >>> rate(Throughput(tokens=100, seconds=8.0)), rate(Throughput(bytes=3_072, seconds=2.0)), rate(Throughput())
     ('12.5 tok/s', '1.5 KB/s', '-')
     """
     seconds = throughput.seconds
-    if not SHORTEST_S <= seconds < math.inf or endpoint in UNRATED:
+    if not 0 < seconds < math.inf:
         return NONE
     if throughput.tokens > 0:
-        return f"{_short(throughput.tokens / seconds)} tok/s"
+        return f"{decimal(throughput.tokens / seconds)} tok/s"
     if throughput.bytes > 0:
-        return _bytes(throughput.bytes / seconds)
-    return f"{_short(throughput.chunks / seconds)} ev/s" if throughput.chunks > 0 else NONE
+        return f"{data(throughput.bytes / seconds)}/s"
+    return f"{decimal(throughput.chunks / seconds)} ev/s" if throughput.chunks > 0 else NONE
 
 
-def _short(number: float) -> str:
-    return f"{number:.1f}" if number < 1_000 else tokens(int(min(number, 1e15)))
+def decimal(number: float) -> str:
+    return f"{number:.1f}" if number < 99.95 else tokens(number)
 
 
-def _bytes(number: float) -> str:
-    if number < 1_024:
-        return f"{number:.0f} B/s"
-    return f"{number / 1_024:.1f} KB/s" if number < 1_048_576 else f"{number / 1_048_576:.1f} MB/s"
+def data(count: float) -> str:
+    """Of so many bytes."""
+    if count < 1_024:
+        return f"{count:.0f} B"
+    return f"{count / 1_024:.1f} KB" if count < 1_048_576 else f"{count / 1_048_576:.1f} MB"
+
+
+def percent(number: float) -> str:
+    """A half is rounded up, as browsers do.
+
+    >>> percent(12.5), percent(0.4)
+    ('13%', '0%')
+    """
+    return f"{math.floor(number + 0.5)}%"
 
 
 def share(value: float | None) -> str:
     """
     >>> share(0.825), share(None)
-    ('82%', '-')
+    ('83%', '-')
     """
-    return NONE if value is None or not math.isfinite(value) else f"{100 * value:.0f}%"
+    return NONE if value is None or not math.isfinite(value) else percent(100 * value)
 
 
 def clock(at: float | None) -> str:
