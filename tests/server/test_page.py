@@ -132,6 +132,12 @@ async def test_what_is_no_file_is_no_route() -> None:
         await get_page_file(make_mocked_request("GET", "/monitor/page/x", match_info={"id": "x"}))
 
 
+def test_the_page_knows_every_kind_of_value_of_the_sheet() -> None:
+    used = set(re.findall(r":(\w+)\}", text_of("sheet.js")))
+    known = text_of("details.js").partition("const KINDS = {")[2].partition("\n};")[0]
+    assert used and used <= set(re.findall(r"^  (\w+)[:,]", known, re.MULTILINE))
+
+
 SCRIPTS = [name for name in NAMES if name.endswith(".js")]
 
 

@@ -153,7 +153,7 @@ def _part(part: str, row: Row, now: float) -> str:
 
 
 def as_module() -> str:
-    """The tables for the page, as a script."""
+    """The tables for the page, without what it shows in another way, as a script."""
     tables = {"request": REQUEST, "session": SESSION, "agent": AGENT}
-    known = {name: [fact._asdict() for fact in table] for name, table in tables.items()} | {"sought": SOUGHT}
-    return f"export const SHEET = {json.dumps(known, indent=1)};\n"
+    shown = {name: [each._asdict() for each in table if each.page != "drawn"] for name, table in tables.items()}
+    return f"export const SHEET = {json.dumps(shown | {'sought': SOUGHT})};\n"

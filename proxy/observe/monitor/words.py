@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 
-from proxy.observe.monitor.snapshot import Throughput
+from proxy.observe.monitor.snapshot import RequestRow, Throughput, TotalsRow
 
 NONE = "-"
 NO_SESSION = "no-session"
@@ -191,9 +191,9 @@ def model(requested: str | None, resolved: str | None) -> str:
     return f"{requested} → {resolved}"
 
 
-def target(provider: str | None, requested: str | None, resolved: str | None) -> str:
-    name = model(requested, resolved)
-    return f"{provider}/{name}" if provider else name
+def target(row: TotalsRow | RequestRow) -> str:
+    name = model(row.requested, row.resolved)
+    return f"{row.provider}/{name}" if row.provider else name
 
 
 def sparkline(history: Sequence[int], width: int) -> str:

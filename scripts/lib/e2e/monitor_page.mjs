@@ -121,6 +121,27 @@ const CHECKS = {
     expect(faults.length === 0, "no violation of the policy", faults);
   },
 
+  // By the rules of `words.py`, whose examples these are.
+  async formats(browser) {
+    const { page } = await common(browser);
+    const got = await page.evaluate(async (address) => {
+      const { tokens, duration, took, age, milliseconds, percent, rate } = await import(address);
+      const counts = { tokens: 100, seconds: 8, bytes: 3072, chunks: 1 };
+      return [
+        ...[999, 1234, 125_600, 3_400_000].map(tokens),
+        ...[7.9, 125, 3780, 400_000].map(duration),
+        ...[0.42, 9.96, 125].map(took),
+        ...[1.9, 59, 7300].map(age),
+        ...[3.14, 41.4, 1440].map(milliseconds),
+        ...[12.5, 0.4].map(percent),
+        rate(counts),
+        rate({ ...counts, tokens: 0 }),
+      ].join(" | ");
+    }, `${url}/monitor/page/format.js`);
+    const wanted = "999 | 1.2k | 126k | 3.4M | 7s | 2m05s | 1h03m | 4d15h | 0.4s | 9s | 2m05s | now | 59s ago | 2h ago | 3.1 ms | 41 ms | 1.4s | 13% | 0% | 12.5 tok/s | 384 B/s";
+    expect(got === wanted, "numbers and times as on a terminal", got);
+  },
+
   // Ids that begin alike, as those of one minute do.
   async alike(browser) {
     const ids = ["019a1b2c-3d4e-7abc-8def-0123456789ab", "019a1b2c-3d4f-7abc-8def-0123456789ab"];

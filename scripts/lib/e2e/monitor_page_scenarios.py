@@ -59,7 +59,7 @@ def _checked(words: str, checks: str, key: str = "") -> Scenario[OnNode]:
     return named(scenario, f"monitor page in Chromium {words}")
 
 
-SCENARIOS: Scenarios[OnNode] = Scenarios([_checked("", "empty,numbers,live,keys,alike,hostile")])
+SCENARIOS: Scenarios[OnNode] = Scenarios([_checked("", "empty,formats,numbers,live,keys,alike,hostile")])
 MORE: Scenarios[OnNode] = Scenarios(
     [_checked("for everybody", "numbers,gone,axe"), _checked("with a key", "key", _KEY)]
 )

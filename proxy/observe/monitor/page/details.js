@@ -1,7 +1,7 @@
 // Everything that is known about one request, session or agent, beside the lists. It stays with what it was opened
 // for, also when that ends or leaves the lists.
 
-import { cachePart, cacheWords, copyButton, modelPart, sparkPart, statusPart } from "./cells.js";
+import { cachePart, copyButton, modelPart, sparkPart, statusPart } from "./cells.js";
 import { KeyedList, byId, el, setAttribute, setHidden, setStyle, setText } from "./dom.js";
 import { NOTHING, age, data, milliseconds, modelName, moment, rate, share, tokens, took, whole } from "./format.js";
 import { agentName, elapsed, requestSession, sessionName } from "./lists.js";
@@ -47,10 +47,10 @@ function partOf(part, row, now) {
   return text === "" || text === NOTHING ? "" : before + text + after;
 }
 
-// The facts of a table of the sheet, but for those that are drawn.
+// The facts of a table of the sheet.
 class Fields {
   constructor(table) {
-    this.table = table.filter(({ page }) => page !== "drawn");
+    this.table = table;
     this.element = el("dl", { class: "fields" });
     this.list = new KeyedList(this.element, (fact) => this.#make(fact), (node, { value }) => setText(node.words, value));
   }
@@ -99,14 +99,13 @@ function makeSpan(name, label) {
 class Cache {
   constructor() {
     const [part, fill] = cachePart();
-    this.words = el("p");
     this.fill = fill;
-    this.element = el("section", {}, el("h3", {}, "Input from the cache"), part, this.words);
+    this.element = el("section", {}, el("h3", {}, "Input from the cache"), part);
   }
 
   update(row) {
+    setHidden(this.element, cachedShare(row) === null);
     this.fill(row);
-    setText(this.words, cacheWords(row));
   }
 }
 
@@ -151,7 +150,6 @@ class RequestView {
     const { summary, timings, cache, fields } = this.parts;
     summary.update(row, present);
     timings.update(row.timings);
-    setHidden(cache.element, row.cache.cached === null);
     cache.update(row);
     fields.update({ ...row, elapsed: elapsed(row, now) }, now);
   }

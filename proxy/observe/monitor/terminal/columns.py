@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from proxy.observe.monitor.sheet import life_share, newest_share
-from proxy.observe.monitor.snapshot import RequestRow
+from proxy.observe.monitor.snapshot import CacheView, RequestRow
 from proxy.observe.monitor.terminal.cells import Line, Run, fit
 from proxy.observe.monitor.terminal.rows import EventLine, SessionLine
 from proxy.observe.monitor.terminal.view import Pane
@@ -208,29 +208,18 @@ def _session(row: RequestRow | EventLine, _now: float, width: int) -> Run:
     return _told(session_name(row.session, width))
 
 
-def _model(row: Any) -> str:
-    return model(_of(row).requested, _of(row).resolved)
-
-
-def _target(row: Any) -> str:
-    shown = _of(row)
-    return target(shown.provider, shown.requested, shown.resolved)
-
-
 def _counts(row: SessionLine, _now: float, width: int) -> Run:
     return Run(counted(row.shown.active, row.shown.requests, row.shown.failures, width))
 
 
-def _failures(row: SessionLine, _now: float, width: int) -> Run:
-    return Run(in_room(row.shown.failures, width), "bad" if row.shown.failures else "dim")
+def _count(name: str, role: str = "") -> Callable[[SessionLine, float, int], Run]:
+    """The role is that of a count that is not 0."""
 
+    def cell(row: SessionLine, _now: float, width: int) -> Run:
+        count = getattr(row.shown, name)
+        return Run(in_room(count, width), role if count else "dim")
 
-def _requests(row: SessionLine, _now: float, width: int) -> Run:
-    return Run(in_room(row.shown.requests, width))
-
-
-def _active(row: SessionLine, _now: float, width: int) -> Run:
-    return Run(in_room(row.shown.active, width), "live" if row.shown.active else "dim")
+    return cell
 
 
 def _trend(row: SessionLine, _now: float, width: int) -> Run:
@@ -258,16 +247,8 @@ def _details(row: RequestRow) -> Run:
     return Run(row.error or row.status, "bad") if row.bad else Run(row.cache.reason, "compact")
 
 
-def _share(row: SessionLine) -> Run:
-    return _share_run(life_share(row.shown), bool(row.shown.cache.reason))
-
-
-def _cached(row: RequestRow) -> Run:
-    return _share_run(newest_share(row), bool(row.cache.reason))
-
-
-def _share_run(value: float | None, lost: bool) -> Run:
-    return Run(share(value), "compact" if lost else "dim" if value is None else "")
+def _share(value: float | None, cache: CacheView) -> Run:
+    return Run(share(value), "compact" if cache.reason else "dim" if value is None else "")
 
 
 #: Name of a column -> what it shows.
@@ -275,19 +256,19 @@ COLUMNS: Mapping[str, Column] = {
     "mark": Column("", _styled(lambda row: Run(" " + (row.sign if row.agent is None else " "), "busy"))),
     "id": Column("ID", _id),
     "project": Column("Project", _plain(_project)),
-    "a": Column("A", _active, right=True),
-    "r": Column("R", _requests, right=True),
-    "f": Column("F", _failures, right=True),
+    "a": Column("A", _count("active", "live"), right=True),
+    "r": Column("R", _count("requests"), right=True),
+    "f": Column("F", _count("failures", "bad"), right=True),
     "arf": Column("A/R/F", _counts, right=True),
     "provider": Column("Provider", _plain(lambda row: _of(row).provider)),
     "prov": Column("Prov", _plain(lambda row: _of(row).provider)),
-    "model": Column("Model", _plain(_model)),
-    "target": Column("Target", _plain(_target)),
+    "model": Column("Model", _plain(lambda row: model(_of(row).requested, _of(row).resolved))),
+    "target": Column("Target", _plain(lambda row: target(_of(row)))),
     "effort": Column("Effort", _plain(lambda row: _of(row).effort)),
     "in": Column("In", _plain(lambda row: tokens(_of(row).input_tokens)), right=True),
     "out": Column("Out", _plain(lambda row: tokens(_of(row).output_tokens)), right=True),
-    "cache": Column("Cache", _styled(_share), right=True),
-    "cached": Column("Cached", _styled(_cached), right=True),
+    "cache": Column("Cache", _styled(lambda row: _share(life_share(row.shown), row.shown.cache)), right=True),
+    "cached": Column("Cached", _styled(lambda row: _share(newest_share(row), row.cache)), right=True),
     "rate": Column("Rate", _plain(lambda row: rate(_of(row).throughput)), right=True),
     "trend": Column("Trend", _trend),
     "status": Column("Status", _styled(lambda row: _status(row.shown.status))),
