@@ -1,4 +1,4 @@
-"""What all answers share: their headers, errors in the caller's format, and whether anybody still reads."""
+"""Shared by all answers: their headers, errors in the caller's format, and whether the client is still connected."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from proxy.errors import ProxyError, RequestError, headers
 from proxy.observe.lifecycle import Log
 from proxy.server.request.families import Family
 
-#: Tells where the time went, in the form that browsers and the tools of developers read.
+#: Header with the times of a request, in the form that browsers and developer tools read.
 TIMING_HEADER = "Server-Timing"
 
 
 def id_headers(request_id: str) -> dict[str, str]:
-    """The anthropic SDK reads the one, the openai SDK the other."""
+    """The headers with the request's id: the anthropic SDK reads one, the openai SDK the other."""
     return {"request-id": request_id, "x-request-id": request_id}
 
 
@@ -38,7 +38,7 @@ def error_response(error: ProxyError, request_id: str, family: Family) -> web.Re
 
 
 def as_proxy_error(error: Exception) -> ProxyError | None:
-    """An error that may be shown, or None for an unforeseen one."""
+    """The error as one that may be shown, or None if it is unforeseen."""
     if isinstance(error, ProxyError):
         return error
     if isinstance(error, InvalidRequest):
@@ -50,7 +50,7 @@ def as_proxy_error(error: Exception) -> ProxyError | None:
 
 
 def unforeseen(log: Log, request_id: str, error: Exception) -> ProxyError:
-    """Logs a bug by the places it went through, never by its text, which may hold a prompt; returns the error for the
+    """Logs a bug with the places in its traceback, never its text, which may hold a prompt; returns the error for the
     caller."""
     places = []
     trace = error.__traceback__
@@ -69,5 +69,5 @@ def has_left(request: web.BaseRequest) -> bool:
 
 
 def is_loss(error: BaseException, request: web.BaseRequest) -> bool:
-    """Whether an error only says that the client left. The same error of a connection of ours is none of that."""
+    """Whether an error only means that the client left, and not that a connection of ours broke."""
     return isinstance(error, ConnectionError) and has_left(request)
