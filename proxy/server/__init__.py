@@ -1,1 +1,1 @@
-"""The web layer: routes, guards, and the one writer of event streams. It names no provider."""
+"""The web layer: routes, guards, and the writer of event streams. It names no provider."""

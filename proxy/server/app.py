@@ -114,7 +114,7 @@ def create_app(
 ) -> web.Application:
     """The proxy as an aiohttp application.
 
-    config      the settings, or a function that gives them as they are now (the command line re-reads its file)
+    config      the settings, or a function that returns the current ones (the command line re-reads its file)
     config_dir  where credentials live: `<config_dir>/p1/auth.json`
     log         where records go; nowhere by default
     recorder    an observer of requests beside the monitor; none by default
@@ -123,15 +123,15 @@ def create_app(
                 process; none by default
     clock, sleep, chance  time and randomness, for tests
     tuning      timers and limits other than the defaults
-    entries     the providers, those of the registry by default; raises UnfitValue where settings name others
-    state_dir   where the allowances of the accounts, and what callers used today, are kept over restarts; in memory
-                only by default
+    entries     the providers, those of the registry by default; raises UnfitValue if settings name others
+    state_dir   where the allowances of the accounts, and what callers used today, are kept over restarts; by default
+                only in memory
     caller_keys  the file of the keys of callers, which `keys add` writes; by default callers have no keys
-    command     how the user starts the program, in texts that say what to type: `scripts/start auth login p1`
-    packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
+    command     how the user starts the program, for texts with commands: `scripts/start auth login p1`
+    packed_bodies  whether the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
     Nothing is opened here: connections and threads begin when the application starts and end when it is cleaned up. It
-    takes no settings from the environment and installs no signal handler.
+    reads no settings from the environment and installs no signal handler.
     """
     current = _checked(config if callable(config) else lambda: config, entries)
     observers = (log or NullLog(), _monitor(recorder, clock, command), captures or NullCaptures())
@@ -158,7 +158,7 @@ def create_app(
 async def _serving(
     state: AppState, proxies: OutboundProxies, tuning: Tuning, lent: Callable[..., Services], _app: web.Application
 ) -> AsyncIterator[None]:
-    """All that runs while the application does."""
+    """Runs everything that lives as long as the application."""
     async with _connections(proxies, tuning, state.clock) as (http, direct, tokenizer):
         beside = {"allowances": state.allowances, "happened": state.monitor.happened}
         services = lent(http=http, direct=direct, tokenizer=tokenizer, **beside)
@@ -188,7 +188,7 @@ def _monitor(recorder: Recorder | None, clock: Callable[[], float], command: str
 
 
 def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callable[[], Config]:
-    """With names that `Config` cannot know to be right: of providers, and of their models."""
+    """Checks names that `Config` cannot check: of providers, and of their models. Raises UnfitValue."""
     config = current()
     labels = [entry.label for entry in entries]
     if config.alias_provider not in (Config.alias_provider, *labels):
@@ -211,7 +211,7 @@ def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callabl
 async def _connections(
     proxies: OutboundProxies, tuning: Tuning, clock: Callable[[], float]
 ) -> AsyncIterator[tuple[ClientSession, ClientSession, Tokenizer]]:
-    """What all providers use: a client that knows the outgoing proxies, one without, and the token vocabulary."""
+    """Opens what all providers share: a client with the outgoing proxies, one without, and the token vocabulary."""
     async with (
         client_session(proxies, clock=clock, timers=tuning.of(TunnelTimers)) as http,
         client_session(OutboundProxies()) as direct,
@@ -222,7 +222,7 @@ async def _connections(
 
 @asynccontextmanager
 async def _counting(state: AppState) -> AsyncIterator[None]:
-    """Counts what goes on, where metrics are on."""
+    """Feeds the metrics, if they are on."""
     if state.metrics is None:
         yield
         return
@@ -253,8 +253,8 @@ async def _remembering(state: AppState) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _running(state: AppState, entries: Sequence[Entry], services: Services) -> AsyncIterator[None]:
-    """All providers, from the start of the application to its end. Each of them is closed, whatever the others do, also
-    when a later one cannot be built; the first error is raised in the end."""
+    """Runs all providers, from the start of the application to its end. Each is closed even if others fail or a later
+    one cannot be built; the first error is raised in the end."""
     errors: list[Exception] = []
     folders = (folder for entry in entries for folder in credential_folders(services.config_dir, entry.label))
     await asyncio.to_thread(_tidy, folders)
@@ -305,9 +305,9 @@ def _application(state: AppState, while_running: Callable[[web.Application], Asy
 
 
 def announce_end(app: web.Application) -> None:
-    """From now on `/readyz` answers 503, so that a balancer sends nothing new, and each answer ends its connection.
-    What still comes is served until the application shuts down. For a program that mounts it: call this, wait as long
-    as the balancer takes to notice, then stop the runner."""
+    """Makes `/readyz` answer 503, so that a balancer sends nothing new, and each answer end its connection. Requests
+    are still served until the application shuts down. For a program that mounts it: call this, wait as long as the
+    balancer takes to notice, then stop the runner."""
     app[STATE].running.draining = True
 
 

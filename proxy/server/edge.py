@@ -25,13 +25,13 @@ from proxy.settings import rows_of
 #: How long a body is read, and dropped, after an answer that did not wait for it; and how many bytes of it.
 LINGER_S = 10.0
 
-#: What is answered to a client that left, for the records of others: raised, its loss would count as a failure of ours.
+#: Status of the answer to a client that left, for the logs of others: if raised, it would count as our failure.
 _LEFT = 499
 
-#: What the base URL of one API's clients ends with, and that of the other's does not.
+#: The end of the base URL of one API's clients, but not of the other's.
 _VERSION = "/v1"
 
-#: field of `Config` -> its row: what turns a route on
+#: field of `Config` that turns a route on -> its row.
 _SWITCHES = {setting.field: setting for setting in rows_of(Config)}
 
 
@@ -65,22 +65,21 @@ async def edge(
         known = as_proxy_error(error) or unforeseen(state.log, request_id, error)
         response = error_response(known, request_id, family)
     if state.running.draining:
-        # So that no client finds the connection closed when it sends its next request; an answer that was begun before
-        # the end was announced cannot say so.
+        # Tells the client not to send its next request on this connection; too late for an answer that has begun.
         response.force_close()
     if not response.prepared:
         timing = {TIMING_HEADER: timings.header()}
         for name, value in {**id_headers(request_id), **timing, **family.headers}.items():
             response.headers.setdefault(name, value)
         if not request.content.is_eof():
-            await _end_behind(request, response, state.config().max_body_bytes)
+            await _end_after(request, response, state.config().max_body_bytes)
     return response
 
 
-async def _end_behind(request: web.Request, response: web.StreamResponse, most: int) -> None:
-    """Sends an answer that was given before the whole body came, and ends the connection: what still comes of it would
-    stand where the next request is looked for. Clients that read only when they have sent are read from for a while,
-    since a connection that is closed with bytes unread is reset, and the answer lost."""
+async def _end_after(request: web.Request, response: web.StreamResponse, most: int) -> None:
+    """Sends an answer from before the end of the body, and ends the connection, since the rest of the body would be
+    read as the next request. Some clients read only after sending all, so reads from them for a while: a connection
+    that is closed with unread bytes is reset, and the answer lost."""
     response.force_close()
     with contextlib.suppress(ConnectionError, TimeoutError, web.RequestPayloadError, web.HTTPException, ValueError):
         await response.prepare(request)
@@ -93,8 +92,8 @@ async def _end_behind(request: web.Request, response: web.StreamResponse, most: 
 
 
 def _family_of(state: AppState, request: web.Request, route: ClientRoute | None) -> Family:
-    """What is no route but was most likely meant for one is answered in the form of that API; what stands beside the
-    routes of images and audio, or would be one if a setting were on, in a form that clients of either API read."""
+    """The family that answers. An unknown path that was most likely meant for a route gets that route's API. A path
+    next to the routes of images and audio, or of a route that is off, gets the form that clients of either API read."""
     if route is not None:
         return route.family
     meant = _meant(state, request.path)
@@ -109,7 +108,7 @@ def _all(state: AppState) -> Iterator[ClientRoute]:
 
 
 def _meant(state: AppState, path: str) -> ClientRoute | None:
-    """The route that a path ends like, with its version or without: that of a client whose base URL is wrong."""
+    """The route with which a path ends, with its version or without: meant by a client with a wrong base URL."""
     whole = (one for one in _all(state) if path.endswith(one.path))
     bare = (one for one in _all(state) if path.endswith(one.path.removeprefix(_VERSION)))
     return next(itertools.chain(whole, bare), None)

@@ -1,7 +1,7 @@
-"""The listener of a proxy that runs alone: connections are bounded in number, and in the time that they may be idle or
+"""The listener of a proxy that runs alone. It bounds the number of connections, and the time that they may be idle or
 take for the head of a request.
 
-A program that mounts the application has a runner of its own, which decides about both.
+A program that mounts the application has its own runner, which decides about both.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from proxy.server.request.families import MODELS
 from proxy.server.request.inquiry import id_headers
 from proxy.server.request.replies import error_response
 
-#: How long a connection that is one too many may take to read why.
+#: How long a refused connection may take to read the answer.
 REFUSED_S = 1.0
 
-_NO_ACCESS_LOG: Final[dict[str, Any]] = {"access_log": None}  # which aiohttp takes and its types do not know
+_NO_ACCESS_LOG: Final[dict[str, Any]] = {"access_log": None}  # aiohttp accepts it, but its types do not
 
 
 class Listener:
-    """Where clients connect.
+    """The socket for clients, and the runner of the application.
 
-    cut_s  what the runner may take at the end beyond the time that answers have to finish
+    cut_s  how long the runner may take at the end, after the time that answers have to finish
     """
 
     def __init__(self, app: web.Application, config: Config, cut_s: float) -> None:
@@ -39,7 +39,7 @@ class Listener:
         self._listening: asyncio.Server | None = None
 
     async def start(self) -> int:
-        """The port. Raises OSError when it is taken; then nothing is left to close."""
+        """Starts to listen, and returns the port. Raises OSError if it is taken; then there is nothing to close."""
         await self._runner.setup()
         config = self._config
         try:
@@ -53,7 +53,7 @@ class Listener:
 
     @property
     def server(self) -> web.Server:
-        """What knows the connections; after `start`."""
+        """The server with the connections; only after `start`."""
         server = self._runner.server
         if server is None:
             raise RuntimeError("not started")
@@ -65,20 +65,20 @@ class Listener:
         return _Refusal(self._config.max_connections)
 
     async def close(self) -> None:
-        """Stops accepting, lets answers finish and cuts what is left after the limit."""
+        """Stops accepting, lets answers finish, and cuts the rest after the limit."""
         if self._listening is not None:
             self._listening.close()
         await self._runner.cleanup()
 
 
 class _Connection(web.RequestHandler):
-    """A connection of a client. What is no HTTP comes to no route, and is answered in a form that clients of either API
+    """A connection of a client. Answers what is not HTTP, and so reaches no route, in a form that clients of either API
     read."""
 
     __slots__ = ()
 
     def __init__(self, server: web.Server, config: Config) -> None:
-        # Bodies are unpacked by us, with bounds. The timer of idle connections runs until a head is whole.
+        # Bodies are unpacked by us, with bounds. The timer of idle connections runs until a head is complete.
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -88,9 +88,9 @@ class _Connection(web.RequestHandler):
         )
 
     def close(self) -> None:
-        """The program ends. aiohttp reads nothing more then, and leaves the connection open. A request whose body is
-        still to come would wait for it in vain, so its answer ends the connection (`edge`). On an idle connection a
-        request would wait until the last answer of the others has ended, and get none, so it is closed at once."""
+        """Ends the connection with the program. aiohttp would only stop reading. A request whose body is still to come
+        would wait in vain, so its answer ends the connection (`edge`). An idle connection is closed at once, since a
+        request on it would wait for the end of all other answers, and get none."""
         waiter, request = self._waiter, self._current_request
         coming = request.content if request is not None else self._messages[0][1] if self._messages else None
         if coming is not None and not coming.is_eof():
@@ -111,21 +111,21 @@ class _Connection(web.RequestHandler):
         if not isinstance(exc, HttpProcessingError):
             return answer
         request_id = str(uuid.uuid4())
-        told = error_response(RequestError(f"this is no request of HTTP: {_fault(exc)}"), request_id, MODELS)
-        told.headers.update(id_headers(request_id))
-        told.force_close()
-        return told
+        response = error_response(RequestError(f"this is not an HTTP request: {_fault(exc)}"), request_id, MODELS)
+        response.headers.update(id_headers(request_id))
+        response.force_close()
+        return response
 
 
 def _fault(error: HttpProcessingError) -> str:
-    """What is wrong, without what the parser quotes of it: that may be a header or an address with a key."""
+    """What is wrong, without the parser's quotes, which may be a header or an address with a key."""
     if isinstance(error, InvalidURLError):
         return "its address cannot be read"
     return error.message.strip().partition("\n")[0].partition(" when reading:")[0].rstrip(":")
 
 
 class _Refusal(asyncio.Protocol):
-    """One connection too many."""
+    """A connection beyond the limit, which is refused."""
 
     def __init__(self, limit: int) -> None:
         message = f"busy: {limit} connections at a time are served; try again in a second"
@@ -138,5 +138,5 @@ class _Refusal(asyncio.Protocol):
         link.write(self._answer)
         if link.can_write_eof():
             link.write_eof()
-        # Closed at once, with bytes of the client unread, it would be reset and the answer lost.
+        # If it were closed at once, with unread bytes of the client, it would be reset and the answer lost.
         asyncio.get_running_loop().call_later(REFUSED_S, link.abort)

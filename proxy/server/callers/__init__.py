@@ -1,4 +1,4 @@
-"""Who asks, where several people share one proxy: keys with names, and what each may use.
+"""The callers of a proxy that several people share: keys with names, and what each may use.
 
 keys.py      a key as data, and the form of the file
 key_file.py  the file, as it is now

@@ -1,6 +1,6 @@
-"""The callers of one application: what each has used, and whether it may go on.
+"""The callers of one application: what each has used, and whether it may use more.
 
-Each process counts for itself: several replicas give a caller several times as much. Tokens of the day outlive a
+Each process counts for itself: with several replicas a caller gets several times as much. Tokens of the day survive a
 restart, in a file.
 """
 
@@ -35,7 +35,7 @@ DAY_S = 86_400
 
 @dataclass(slots=True)
 class Used:
-    """Of one caller, since midnight UTC."""
+    """What one caller has used since midnight UTC."""
 
     requests: int = 0
     tokens: int = 0
@@ -50,10 +50,10 @@ class Day:
 
 
 class Meter:
-    """Of one application.
+    """Counts what the callers of one application use.
 
     clock   epoch seconds
-    folder  where the file is kept; None: in memory only
+    folder  where the file is kept; None: only in memory
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Meter:
         self._changed = self._failed = False
 
     def enter(self, key: CallerKey) -> None:
-        """One more request of a caller. Raises BusyError (429, with a `Retry-After`)."""
+        """Counts one more request of a caller. Raises BusyError (429, with a `Retry-After`)."""
         now, limits = self._clock(), key.limits
         used = self._used(key.name, now)
         if limits.tokens_per_day is not None and used.tokens >= limits.tokens_per_day:
@@ -96,7 +96,7 @@ class Meter:
         begun.append(now)
 
     def spent(self, name: str, tokens: int) -> None:
-        """A request of a caller is over and has cost so much."""
+        """Counts the cost of a finished request of a caller."""
         if tokens:
             self._used(name, self._clock()).tokens += tokens
             self._save_soon()
@@ -106,7 +106,7 @@ class Meter:
         if today != self._day.number:
             self._day = Day(today)
             self._begun = {one: begun for one, begun in self._begun.items() if begun and now - begun[-1] < MINUTE_S}
-        if name not in self._day.used and len(self._day.used) >= 2 * MAX_KEYS:  # names that come and go
+        if name not in self._day.used and len(self._day.used) >= 2 * MAX_KEYS:  # names are added and revoked
             del self._day.used[next(iter(self._day.used))]
         return self._day.used.setdefault(name, Used())
 
@@ -121,12 +121,12 @@ class Meter:
             self._log.write("warn", "callers", "callers_not_read", file=str(self._path))
 
     async def close(self) -> None:
-        """Writes what is not written yet."""
+        """Writes the file, if there is anything new."""
         if self._saving is not None:
             self._saving.cancel()
             await asyncio.wait({self._saving})
         if self._writing is not None and not self._writing.done():
-            await asyncio.wait({self._writing})  # or the older one would land last
+            await asyncio.wait({self._writing})  # otherwise the older version might be written last
         if self._changed:
             await self._save()
 
@@ -161,15 +161,18 @@ def encode_day(day: Day) -> bytes:
 
 
 def decode_day(data: bytes) -> Day:
-    """An empty one for what is none of ours: then the day begins anew."""
+    """The day in a file's bytes; an empty one if they are not ours."""
     try:
-        told = json.loads(data)
+        content = json.loads(data)
     except (ValueError, RecursionError):
         return Day()
-    if not isinstance(told, dict) or type(told.get("day")) is not int or not isinstance(told.get("used"), Mapping):
+    if not isinstance(content, dict):
         return Day()
-    known = [(name, _used_of(row)) for name, row in list(told["used"].items())[: 2 * MAX_KEYS] if is_name(name)]
-    return Day(told["day"], {name: used for name, used in known if used is not None})
+    day, used = content.get("day"), content.get("used")
+    if type(day) is not int or not isinstance(used, Mapping):
+        return Day()
+    known = [(name, _used_of(row)) for name, row in list(used.items())[: 2 * MAX_KEYS] if is_name(name)]
+    return Day(day, {name: row for name, row in known if row is not None})
 
 
 def _used_of(row: Any) -> Used | None:
@@ -178,7 +181,7 @@ def _used_of(row: Any) -> Used | None:
 
 
 def read_day(path: Path) -> Day:
-    """What a file holds. Blocks."""
+    """The day in a file. Blocks."""
     try:
         with path.open("rb") as file:
             return decode_day(file.read(MAX_FILE_BYTES))
@@ -187,12 +190,12 @@ def read_day(path: Path) -> Day:
 
 
 def used_today(path: Path, now: float) -> Mapping[str, Used]:
-    """name -> what was used since midnight UTC, as a running proxy wrote last. Blocks."""
+    """name -> what was used since midnight UTC, as last written by a running proxy. Blocks."""
     day = read_day(path)
     return day.used if day.number == math.floor(now) // DAY_S else {}
 
 
-#: The key that a request came with; not there for the one of the settings, and where none is needed.
+#: The key that a request came with; missing for the one of the settings, and if none is needed.
 CALLER: web.RequestKey[CallerKey] = web.RequestKey("caller", CallerKey)
 
 _SESSIONS = uuid.UUID("9f0ad9c9-6a5c-4d0e-8f5e-0c6f1d9a2b47")
@@ -200,18 +203,22 @@ _SESSIONS = uuid.UUID("9f0ad9c9-6a5c-4d0e-8f5e-0c6f1d9a2b47")
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """file  None where callers have no keys of their own"""
+    """The callers' keys and their use.
+
+    file  None if callers have no keys of their own
+    """
 
     file: KeyFile | None = None
     meter: Meter = field(default_factory=Meter)
 
     @property
     def guard(self) -> bool:
-        """Whether a key is needed, beside the one of the settings."""
+        """Whether callers need a key, apart from the one of the settings."""
         return self.file is not None and self.file.guards
 
     def find(self, keys: Iterable[bytes]) -> CallerKey | None:
-        """Whose key is among those that a request brings. Raises ProxyError when the file is damaged."""
+        """The caller's key among those that a request sends, None if there is none. Raises ProxyError if the file is
+        damaged."""
         if self.file is None:
             return None
         known = self.file.keys
@@ -223,21 +230,21 @@ class Callers:
         return caller
 
     def finished(self, row: RequestRow) -> None:
-        """A request is over."""
+        """Counts a finished request."""
         if not row.caller:
             return
-        # a client that leaves before the service tells has cost what we counted ourselves
+        # for a client that leaves before the service reports its cost, our own count is used
         own = row.estimate if row.status == "abandoned" and row.attempts else None
         judge = row.judge_input_tokens + row.judge_output_tokens
         self.meter.spent(row.caller, (row.input_tokens or own or 0) + (row.output_tokens or 0) + judge)
 
     def still(self, caller: CallerKey | None) -> bool:
-        """Whether a key that opened still does."""
+        """Whether an accepted key is still valid."""
         return caller is None or self.file is None or caller.digest in self.file.keys
 
 
 def own_session(caller: CallerKey | None, session: str) -> str:
-    """The session of a caller as this proxy and the services know it: two callers that name the same one share nothing.
+    """The session of a caller for this proxy and the services: two callers that name the same one share nothing.
 
     >>> own_session(None, "s")
     's'

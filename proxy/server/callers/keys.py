@@ -1,7 +1,7 @@
 """The keys of callers, and the file that holds them: read again when it changes, written whole.
 
-A key is 256 random bits, so one round of SHA-256 hides it as well as any slow hash would: there is nothing to guess
-from. The file holds digests only, and a key is looked up by its digest: that takes as long however much of it is right.
+A key has 256 random bits, so one round of SHA-256 hides it as well as any slow hash would. The file holds only digests,
+and a key is looked up by its digest, which takes the same time for any wrong key.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from proxy.auth.lock import locked
 from proxy.auth.store import private_folder, write_private
 from proxy.errors import ProxyError
 
-#: By which a key is recognised where it turns up.
+#: Prefix by which a key can be recognised anywhere.
 PREFIX = "mp-"
 KEY_BYTES = 32
-#: Of the file. Another one was written by a newer program, whose limits this one would not keep.
+#: Version of the file. Another one is from a newer program, whose limits this one would not enforce.
 VERSION = 1
 MAX_KEYS = 1000
 MAX_LIMIT = 10**12
-#: Requests of one key within a minute are remembered one by one.
+#: Maximum limit of requests of one key within a minute, each of which is remembered.
 MAX_PER_MINUTE = 10_000
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
@@ -35,12 +35,12 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class BadKeys(ValueError):
-    """A file that is none of ours, or damaged; the text says where."""
+    """A file that is not ours, or damaged; the message says where."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """What a caller may use; None: as much as everybody.
+    """What a caller may use; None: no limit of its own.
 
     at_a_time       model requests at one time
     per_minute      model requests that begin within any 60 seconds
@@ -54,7 +54,9 @@ class KeyLimits:
 
 @dataclass(frozen=True, slots=True)
 class CallerKey:
-    """name     of the caller, unique: in the log, the monitor and the metrics
+    """The key of one caller.
+
+    name     the caller's name, unique; used in the log, the monitor and the metrics
     digest   SHA-256 of the key, hexadecimal
     created  epoch seconds
     """
@@ -66,7 +68,7 @@ class CallerKey:
 
 
 def is_name(text: str) -> bool:
-    """Whether a caller may be called so.
+    """Whether a text may be the name of a caller.
 
     >>> is_name("anna.b-2"), is_name("a b"), is_name("")
     (True, False, False)
@@ -90,19 +92,19 @@ def encode_keys(keys: Iterable[CallerKey]) -> bytes:
 
 
 def decode_keys(data: bytes) -> dict[str, CallerKey]:
-    """digest -> key. Raises BadKeys: a file that is not understood as a whole is not used at all."""
+    """digest -> key. Raises BadKeys: a file that is not understood completely is not used at all."""
     try:
-        told = json.loads(data)
+        content = json.loads(data)
     except (ValueError, RecursionError):
-        raise BadKeys("it is no JSON") from None
-    if not isinstance(told, dict) or not isinstance(told.get("keys"), list):
+        raise BadKeys("it is not JSON") from None
+    if not isinstance(content, dict) or not isinstance(content.get("keys"), list):
         raise BadKeys("it has no list of keys")
-    if told.get("version") != VERSION:
+    if content.get("version") != VERSION:
         raise BadKeys("it was written by another version of this program")
-    if len(told["keys"]) > MAX_KEYS:
+    if len(content["keys"]) > MAX_KEYS:
         raise BadKeys(f"it has more than {MAX_KEYS} keys")
-    keys = {key.digest: key for key in (_key(row, number) for number, row in enumerate(told["keys"], 1))}
-    if len({key.name for key in keys.values()}) != len(told["keys"]):
+    keys = {key.digest: key for key in (_key(row, number) for number, row in enumerate(content["keys"], 1))}
+    if len({key.name for key in keys.values()}) != len(content["keys"]):
         raise BadKeys("a name or a key occurs twice")
     return keys
 
@@ -131,14 +133,14 @@ def _limits(row: Any) -> KeyLimits | None:
 
 #: The name of the file in the folder of the settings.
 FILE_NAME = "keys.json"
-#: Of a thousand keys; what is longer is none of ours.
+#: Largest file: a thousand keys.
 MAX_FILE_BYTES = 1024 * 1024
-#: The file is looked at again after this long: so long does a revoked key go on to work.
+#: How often the file is checked, and so how long a revoked key continues to work.
 RELOAD_S = 1.0
 
 
 def read_keys(path: Path) -> dict[str, CallerKey] | None:
-    """digest -> key; None without a file. Blocks. Raises ProxyError for a file that cannot be used."""
+    """digest -> key; None if there is no file. Blocks. Raises ProxyError for a file that cannot be used."""
     try:
         return _read(path)
     except BadKeys as error:
@@ -147,7 +149,7 @@ def read_keys(path: Path) -> dict[str, CallerKey] | None:
 
 
 def _read(path: Path) -> dict[str, CallerKey] | None:
-    """As `read_keys`. Raises BadKeys."""
+    """digest -> key; None if there is no file. Raises BadKeys."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -161,7 +163,7 @@ def _read(path: Path) -> dict[str, CallerKey] | None:
 
 
 async def change_keys(path: Path, change: Callable[[dict[str, CallerKey]], None]) -> None:
-    """Lets `change` work on name -> key, and writes the result; two that change at once do it one after another.
+    """Applies `change` to name -> key, and writes the result; concurrent changes are made one after another.
     Raises ProxyError, and OSError."""
     private_folder(path.parent)
     async with locked(path.with_name(f"{path.name}.lock"), label="keys"):
@@ -171,7 +173,7 @@ async def change_keys(path: Path, change: Callable[[dict[str, CallerKey]], None]
 
 
 class KeyFile:
-    """The keys as they are now.
+    """The current keys.
 
     tell     called once about a file that cannot be used, with the reason
     problem  why no key can be checked, "" while all is well
@@ -195,7 +197,7 @@ class KeyFile:
 
     @property
     def guards(self) -> bool:
-        """Whether callers need a key. A file that goes away, or whose last key is revoked, opens nothing."""
+        """Whether callers need a key. They still do after the file is removed, or its last key revoked."""
         self._look()
         return self._keys is not None or bool(self.problem)
 
@@ -211,7 +213,7 @@ class KeyFile:
             return
         self._looked = now
         mark = self._stat()
-        if mark != self._mark or self.problem:  # what cannot be used may be mended without another date
+        if mark != self._mark or self.problem:  # an unusable file may be mended without a new date
             self._mark = mark
             self._read()
 

@@ -1,7 +1,7 @@
 """The accounts of all providers, which of them serves a request, and what is remembered of sessions for that.
 
-Each account is a provider of its own, made for the folder of the account, so sockets, runs, compaction and tokens
-belong to it alone. A provider with one account costs a look for a folder that is not there.
+Each account has its own provider object, made for the folder of the account, so sockets, runs, compaction and tokens
+belong to it alone. A provider with one account only costs a check for a missing folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Session:
 
 
 class Sessions:
-    """Bounded table: an entry expires 30 minutes after its last request, and the oldest goes when the table is full.
+    """The sessions of clients. An entry expires 30 minutes after its last request; a full table drops its oldest.
 
     Affinity serves one purpose: a conversation on P2 sends its background requests under names like `haiku`, and
     those must follow it there. Only explicit models of providers that can serve aliases set it.
@@ -54,10 +54,10 @@ class Sessions:
         return entry.affinity if entry else None
 
     def routed(self, session: str | None, label: str, *, explicit: bool) -> int | None:
-        """Notes a routed request; its number within the session, None without one. An id that no client has would only
-        fill the table.
+        """Notes a routed request and returns its number within the session, None without a session. Ignores ids that no
+        client has, which would only fill the table.
 
-        explicit  the client named a model of the provider: not an alias, not a model that we chose
+        explicit  whether the client named a model of the provider: not an alias, not a model that we chose
         """
         if session is None or len(session) > MAX_ID_BYTES:
             return None
@@ -80,22 +80,22 @@ class Sessions:
         return entry
 
 
-#: A session that pauses for longer may begin anew: caches of prompts are long gone then.
+#: A session that pauses for longer may change its account: caches of prompts are long gone then.
 ACCOUNT_IDLE_S = 24 * 3600.0
 
-#: label of the provider, name of the caller's key, session
+#: The label of the provider, the name of the caller's key, and the session.
 SessionKey = tuple[str, str, str]
 
 
 def session_key(label: str, caller: str | None, session: str | None) -> SessionKey:
-    """Requests without a session are those of one: what an account encrypted for them comes back to it. So are those
-    with an id that no client has."""
+    """The key of a session's account. Requests without a session, or with an id that no client has, share one key, so
+    that what an account encrypted for them comes back to it."""
     known = session if session is not None and len(session) <= MAX_ID_BYTES else None
     return label, caller or "", known or ""
 
 
 class Affinity:
-    """Bounded table: an entry expires some time after its last request, and the oldest goes when the table is full."""
+    """The account of each session. An entry expires some time after its last request; a full table drops its oldest."""
 
     def __init__(self, clock: Callable[[], float], *, max_sessions: int = MAX_SESSIONS) -> None:
         self._clock = clock
@@ -108,7 +108,7 @@ class Affinity:
         return name if name is not None and self._clock() - seen <= ACCOUNT_IDLE_S else None
 
     def note(self, key: SessionKey, name: str) -> None:
-        """This account serves it now."""
+        """Notes the account that serves a session now."""
         self._began[key] = name, self._clock()
         self._began.move_to_end(key)
         if len(self._began) > self._max:
@@ -123,8 +123,8 @@ REFUSED_S = 60.0
 class Serving:
     """An account that may serve a request.
 
-    name      "" where the provider has one account only
-    provider  made for it
+    name      "" if the provider has only one account
+    provider  the account's provider object
     """
 
     name: str
@@ -137,11 +137,11 @@ class Serving:
 
 
 class Accounts:
-    """One object an application.
+    """The accounts of one application.
 
-    providers  those of the accounts without a name, by label
-    named      those of the others, by p1/work: made when they are first seen, and kept, since an account that is
-               signed out may come back
+    providers  providers of the accounts without a name, by label
+    named      providers of the others, by keys such as p1/work: made when they are first seen, and kept, since an
+               account that is signed out may come back
     """
 
     def __init__(
@@ -160,13 +160,13 @@ class Accounts:
         self._services: Services | None = None
 
     def begin(self, services: Services) -> None:
-        """The application starts."""
+        """Makes the providers of all accounts, at the start of the application."""
         self._services = services
         for label in self.providers:
             self.of(label)
 
     def end(self) -> None:
-        """It stops, and no provider is made any more."""
+        """Forgets named accounts, at the end of the application; no provider is made after it."""
         self._services = None
         self.named.clear()
 
@@ -176,11 +176,11 @@ class Accounts:
         yield from self.named.values()
 
     def watched(self) -> Mapping[str, Provider]:
-        """The same, by the keys under which their allowances are known."""
+        """The providers of all accounts that were ever seen, by the keys of their allowances."""
         return {**self.providers, **self.named}
 
     def of(self, label: str) -> list[Serving]:
-        """All accounts of a provider, as they are now. Looks at the disk."""
+        """All current accounts of a provider. Reads the disk."""
         default = self.providers[label]
         names = () if self._services is None else names_in(self._services.config_dir, label)
         if not names:
@@ -204,7 +204,7 @@ class Accounts:
         stays: bool = False,
         model: str = "",
     ) -> tuple[Serving, ...]:
-        """The account that serves a request, then those that may serve instead; none of these where it `stays`."""
+        """The account that serves a request, then those that may serve instead, if any and not `stays`."""
         known, bound = self.of(label), _bound(config, label, caller)
         if len(known) == 1 and bound is None:
             return tuple(known)
@@ -215,11 +215,11 @@ class Accounts:
         return found
 
     def moved(self, label: str, name: str, session: str | None, caller: str | None = None) -> None:
-        """Another account took a session over."""
+        """Notes that another account took a session over."""
         self._affinity.note(session_key(label, caller, session), name)
 
     def best(self, label: str, config: Config) -> Provider:
-        """Who serves a request of our own, which belongs to no session."""
+        """The provider for a request of our own, which belongs to no session."""
         return self._ordered(self.of(label), onward=config.on_spent == "next")[0].provider
 
     def _ordered(
@@ -232,7 +232,7 @@ class Accounts:
         model: str = "",
     ) -> tuple[Serving, ...]:
         by_name = {one.name: one for one in known}
-        if bound is not None and bound not in by_name:  # an account that is gone is no reason to use another's
+        if bound is not None and bound not in by_name:  # no other account replaces a missing one
             label = known[0].provider.label
             by_name[bound] = Serving(bound, self._made(label, bound))
         standings = [self._standing(one, model) for one in known]
@@ -253,21 +253,21 @@ class Accounts:
         )
 
     def _opens(self, known: Allowance, model: str) -> float | None:
-        """When a spent window that a model counts against begins again, None where none is spent."""
+        """When the spent window of a model is reset, None if none is spent."""
         spent = None if known.pays_on else spent_window(known, self._clock(), family=model_family(model))
         return None if spent is None else spent.resets_at
 
     def refused(self, key: str) -> None:
-        """The service takes the sign-in of an account no more."""
+        """Notes that the service refused the sign-in of an account."""
         self._refused[key] = self._clock()
 
     def is_spent(self, key: str, model: str) -> bool:
-        """Whether a window of an account is known to be used up that this model counts against."""
+        """Whether a window of an account that this model counts against is known to be used up."""
         return self._opens(self._allowances.of(key) or Allowance(), model) is not None
 
 
 def _bound(config: Config, label: str, caller: str | None) -> str | None:
-    """The account that the settings give to a caller at a provider."""
+    """The account of a provider that the settings assign to a caller, None if there is none."""
     if not config.account_callers:
         return None
     wanted = f"{label}/"

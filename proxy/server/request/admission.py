@@ -1,6 +1,6 @@
-"""How much is served at one time, and what is under way when the proxy stops.
+"""Limits what is served at one time, and ends what is running when the proxy stops.
 
-There is no queue: what does not fit is refused, to come back in a second.
+There is no queue: what does not fit is refused, and may come back in a second.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from proxy.config import Config
 from proxy.errors import BusyError, ProxyError
 
-#: The limit of each provider.
+#: Kind of the limit of each provider.
 PROVIDER = "provider"
-#: The limit of what all request bodies take, among those that are counted when they refuse.
+#: Kind of the limit of memory for request bodies.
 MEMORY = "memory"
 
 
 class AdmissionTicket:
-    """What one request holds; leaving the `with` block gives everything back."""
+    """What one request holds; leaving the `with` block releases everything."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
@@ -30,7 +30,7 @@ class AdmissionTicket:
         self._bytes = 0
 
     def take(self, name: str, limit: int, what: str) -> None:
-        """One more request under `name`. Raises BusyError (429, Retry-After 1)."""
+        """Counts one more request under `name`. Raises BusyError (429, Retry-After 1)."""
         counts = self._admission.counts
         if counts[name] >= limit:
             self._admission.refused[name.partition(" ")[0]] += 1
@@ -39,13 +39,13 @@ class AdmissionTicket:
         self._taken.append(name)
 
     def leave(self, kind: str) -> None:
-        """Gives back what was taken under names of a kind."""
+        """Releases what was taken under names of a kind."""
         left = [name for name in self._taken if name.partition(" ")[0] == kind]
         self._taken = [name for name in self._taken if name not in left]
         self._give_back(left)
 
     def leave_all(self) -> None:
-        """Gives back all but the memory of the body."""
+        """Releases all but the memory of the body."""
         left, self._taken = self._taken, []
         self._give_back(left)
 
@@ -57,7 +57,7 @@ class AdmissionTicket:
                 del counts[name]
 
     def hold(self, size: int) -> None:
-        """The request's body takes `size` bytes of memory now, whatever it took before. Raises BusyError."""
+        """Sets the memory of the request's body to `size` bytes. Raises BusyError."""
         limit, more = self._admission.config().max_buffered_bytes, size - self._bytes
         if more > 0 and self._admission.bytes + more > limit:
             self._admission.refused[MEMORY] += 1
@@ -88,26 +88,26 @@ class Admission:
         self.bytes = 0
 
     def enter(self, ticket: AdmissionTicket, session: str | None) -> None:
-        """Session first, then everybody."""
+        """Takes a place of the session, then one of all. Raises BusyError."""
         config = self.config()
         if session is not None:
             ticket.take(f"session {session}", config.max_concurrent_per_session, "for one session")
         ticket.take("all", config.max_concurrent, "in all")
 
     def select(self, ticket: AdmissionTicket, label: str) -> None:
-        """The provider's own limit, known only after routing."""
+        """Takes a place of the provider, which is known only after routing. Raises BusyError."""
         ticket.take(f"{PROVIDER} {label}", self.config().max_concurrent_per_provider, f"by {label}")
 
 
-#: Turns of the loop from the bytes of a request to its task.
+#: Turns of the event loop from the bytes of a request to its task.
 _TURNS = 3
 
 
 class Running:
     """The tasks of model requests of one application.
 
-    draining  the end was announced: what still comes is served, over connections that end with it
-    cut       how many answers a shutdown ended
+    draining  whether the end was announced: requests are still served, over connections that end after them
+    cut       number of answers that a shutdown ended
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class Running:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """The current task serves a request while inside."""
+        """Counts the current task as one that serves a request, while inside."""
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("not in a task")
@@ -130,7 +130,7 @@ class Running:
             self._cut.discard(task)
 
     async def drain(self, limit_s: float) -> None:
-        """Waits for what runs and what still comes, so long at most, and cuts the rest."""
+        """Waits at most `limit_s` for running and new requests, and cuts the rest."""
         self.draining = True
         loop = asyncio.get_running_loop()
         end = loop.time() + limit_s

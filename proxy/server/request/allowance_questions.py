@@ -1,4 +1,4 @@
-"""Asks the services what is left, when somebody wants to know and what is known is old. No request waits for that."""
+"""Asks services for their allowances when they are shown and what is known is old. No request waits for that."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from proxy.observe.lifecycle import Log
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.contract import Provider, TellsAllowance
 
-#: An answer is good for this long, and so is a failure.
+#: How long an answer, or a failure, is kept.
 ASK_EVERY_S = 300.0
-#: After a request was refused for an unknown window, a question may come this soon after the one before.
+#: Least time between two questions, after a request was refused for an unknown window.
 ASK_AGAIN_S = 60.0
-#: How often it is looked whether a question is due: a monitor asks every second.
+#: How often it is checked whether a question is due: a monitor calls every second.
 LOOK_EVERY_S = 5.0
 ANSWER_S = 20.0
 
 
 class AllowanceQuestions:
-    """One question at a time to each service. `providers`: those that run, by the key of their account; none before
-    the start."""
+    """Asks each service one question at a time. `providers` returns the running ones, by the key of their account; none
+    before the start."""
 
     def __init__(self, allowances: AllowanceStore, log: Log, clock: Callable[[], float]) -> None:
         self.providers: Callable[[], Mapping[str, Provider]] = dict
@@ -35,7 +35,7 @@ class AllowanceQuestions:
         self._closed = False
 
     def look(self) -> None:
-        """Somebody looks: whatever is old is asked for."""
+        """Asks for all that is old, since a user looks at it."""
         now = self._clock()
         if self._looked is not None and abs(now - self._looked) < LOOK_EVERY_S:
             return
@@ -46,7 +46,7 @@ class AllowanceQuestions:
                 self.ask(label, ASK_EVERY_S)
 
     def ask(self, label: str, pause_s: float = ASK_AGAIN_S) -> None:
-        """Asks a service, unless it was asked within these seconds, or cannot be asked."""
+        """Asks a service, unless it was asked within `pause_s`, or cannot be asked."""
         provider, now = self.providers().get(label), self._clock()
         if self._closed or provider is None or label in self._running:
             return
@@ -57,13 +57,13 @@ class AllowanceQuestions:
             self._running[label] = asyncio.create_task(self._question(label, provider))
 
     async def answered(self, patience_s: float) -> None:
-        """Looks, and waits for the answers, but not longer than this."""
+        """Asks for all that is old, and waits at most `patience_s` for the answers."""
         self.look()
         if self._running:
             await asyncio.wait(set(self._running.values()), timeout=patience_s)
 
     async def close(self) -> None:
-        """Ends what is under way."""
+        """Cancels running questions."""
         self._closed = True
         running = set(self._running.values())
         for task in running:

@@ -1,6 +1,6 @@
-"""Watches over the prompt caches of upstreams: each request is compared with the one before it, after its answer.
+"""Watches the prompt caches of upstreams: compares each request with the one before it, after its answer.
 
-Nothing is done before the answer has begun, and mostly nothing before its last byte is out.
+Nothing is done before the answer has begun, and mostly nothing before its last byte is sent.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from proxy.core.cache_health.memory import Compared, Memory
 from proxy.core.identity import MAX_ID_BYTES, Owner
 from proxy.providers.contract import Caching, Provider, Target, kept
 
-#: A body of more bytes is looked at in a thread: it takes longer than the loop should be kept.
+#: Larger bodies are read in a thread, since they would block the event loop for too long.
 LOOP_BYTES = 512 * 1024
-#: When: as soon as the answer begins, or so many seconds after it was sent, since an answer that is sent whole begins
-#: where it ends.
+#: Seconds after which they are read, unless the answer begins before: an answer that is sent whole begins at its end.
 LOOK_S = 0.5
-#: Kinds of reasons that come once and pass.
+#: Kinds of reasons that occur once and pass.
 _PASSING = frozenset({"compaction", "messages", "time", "provider", "model", "effort"})
-#: Models that are remembered for having reported cached input.
+#: Maximum number of models that are remembered for having reported cached input.
 _MAX_TELLING = 1024
 
 
@@ -31,10 +30,10 @@ _MAX_TELLING = 1024
 class Asked:
     """A request that is compared.
 
-    owner    whose conversation it is; None: it is compared with nothing
-    body     a hub request, or another that `fingerprint` reads: whole until the answer begins
+    owner    the owner of its conversation; None: it is compared with nothing
+    body     a hub request, or another that `fingerprint` reads; complete until the answer begins
     size     bytes of the body, as it came
-    summary  it asks for a summary of the conversation
+    summary  whether it asks for a summary of the conversation
     """
 
     owner: Owner | None
@@ -48,7 +47,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What became of the cache of a session's prompts; `news`: the reason differs from the one that was shown last."""
+    """The verdict on the cache of a session's prompts; `news`: whether its reason differs from the last one shown."""
 
     verdict: CacheVerdict
     news: bool
@@ -56,12 +55,12 @@ class Checked:
 
     @property
     def level(self) -> str:
-        """Of a notice: what a user has done, or a client does in passing, is no warning."""
+        """The level of a notice: what a user did, or a client does in passing, is no warning."""
         return "warn" if not _PASSING.issuperset(self.verdict.kind.split("+")) else "info"
 
 
 class CacheWatch:
-    """One object an application."""
+    """The watch of one application."""
 
     def __init__(self) -> None:
         self.memory = Memory()
@@ -69,16 +68,16 @@ class CacheWatch:
         self._caching: dict[type[Provider], bool] = {}
 
     def caching(self, provider: Provider) -> Caching | None:
-        """The provider as one that knows of its caches. Found out once: looking through a protocol takes as long as
-        all else that is done here for a small request."""
+        """The provider if it implements Caching, else None. Checked once per class: checking a protocol takes as long
+        as all else here for a small request."""
         kind = type(provider)
         if kind not in self._caching:
             self._caching[kind] = isinstance(provider, Caching)
         return cast(Caching, provider) if self._caching[kind] else None
 
     def tells(self, provider: Provider, model: str, cached: int) -> bool:
-        """Whether a count of cached input is one: some services never tell any, and 0 then means nothing. What a model
-        has reported once it will report again."""
+        """Whether a count of cached input is real: some services never report one, and 0 then means nothing. A model
+        that has reported one will report it again."""
         key = provider.label, model
         if cached and len(self._telling) < _MAX_TELLING:
             self._telling.add(key)
@@ -89,7 +88,7 @@ class CacheWatch:
 
 
 class CacheCheck:
-    """One request, from the beginning of its answer to its end."""
+    """The comparison of one request, from the beginning of its answer to its end."""
 
     def __init__(self, watch: CacheWatch, asked: Asked, clock: Callable[[], float]) -> None:
         self._watch = watch
@@ -102,11 +101,11 @@ class CacheCheck:
         self._large = asked.owner is not None and asked.size > LOOP_BYTES
         self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look) if self._large else None
         self._work: asyncio.Future[Fingerprint] | None = None
-        self._body: Mapping[str, Any] | None = None  # of a small request, until that is looked at
+        self._body: Mapping[str, Any] | None = None  # of a small request, until it is read
         self._counts: tuple[int, int] | None = None
 
     def answer_began(self) -> None:
-        """The upstream has read the request: it is what the next one is compared with."""
+        """Notes that the upstream has read the request, so that the next one is compared with it."""
         asked = self._asked
         if asked.owner is None:
             return
@@ -120,12 +119,12 @@ class CacheCheck:
             asyncio.get_running_loop().call_soon(self._note_now)
 
     def moved(self, provider: Provider) -> None:
-        """Another account answers."""
+        """Notes that another account answers."""
         self._asked = replace(self._asked, provider=provider)
 
     def used(self, input_tokens: int | None, cached: int | None) -> int | None:
-        """Notes what the answer tells of its input; the cached part of it, None where the service does not tell. No
-        input at all is what an answer without counts becomes on its way here."""
+        """Notes the answer's input counts and returns the cached one, None if the service does not report it. An input
+        of 0 comes from an answer without counts."""
         asked = self._asked
         if not input_tokens or cached is None or not self._watch.tells(asked.provider, asked.target.model, cached):
             return None
@@ -133,8 +132,7 @@ class CacheCheck:
         return cached
 
     def ended(self) -> Checked | None:
-        """After the last byte: what became of the cache, None where that is not known. A body that is still being
-        looked at is not waited for."""
+        """The verdict after the last byte, None if it is unknown. Does not wait for a body that is still being read."""
         self.close()
         if self._compared is None or self._counts is None:
             return None
@@ -149,7 +147,7 @@ class CacheCheck:
         return Checked(verdict, compared.line.is_new(verdict.kind), self._session)
 
     def close(self) -> None:
-        """The request is over, however it ended."""
+        """Finishes the work of a request that is over in any way."""
         if self._timer is not None:
             self._timer.cancel()
         if self._began_at is None or self._compared is not None:
@@ -184,5 +182,5 @@ class CacheCheck:
 
 
 def owner_by(session: str | None) -> Owner | None:
-    """The owner for a session, or a caller's own cache key, that came in no identity header."""
+    """The owner for a session, or for a caller's own cache key, from outside the identity headers."""
     return Owner(session) if session and len(session) <= MAX_ID_BYTES else None

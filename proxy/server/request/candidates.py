@@ -1,5 +1,5 @@
-"""Who may answer a request, one after another: the accounts of its model, then those of each model declared in place
-of it. No I/O: the choice of accounts is given, and so are the moments.
+"""The candidates that may answer a request, in order: the accounts of its model, then those of each declared fallback.
+No I/O: the choice of accounts and the times are arguments.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from proxy.core.visible import Visible
 from proxy.errors import ProxyError
 from proxy.providers.contract import Provider
 
-#: Several models together have so long before the head goes out: boxes on the way cut a silence after a minute.
+#: How long several models together may hold the head: middleboxes cut a silence after a minute.
 HOLD_S = 50.0
-#: The head is not out, whatever is held back.
+#: The head was not sent.
 _HEADLESS = (Visible.NOTHING, Visible.BUFFERED)
 
 
@@ -23,13 +23,13 @@ class Candidate:
     """One model through one account of its provider.
 
     model        as it is routed, without `[1m]`
-    label        of its provider, p1 … p5
-    account      name of the account, "" where the provider has one only
-    provider     made for that account
+    label        its provider's label, p1 … p5
+    account      name of the account, "" if the provider has only one
+    provider     the account's provider object
     asked        the name that the client used
-    shown_name   the name that answers carry, where it is another than the model
-    alias        an alias was asked for, whose provider a setting says
-    auto_review  the safety classifier, sent to a model of our choice
+    shown_name   the name in answers, if it differs from the model
+    alias        whether an alias was asked for, whose provider a setting decides
+    auto_review  whether this is the safety classifier, sent to a model of our choice
     """
 
     model: str
@@ -48,10 +48,11 @@ class Candidate:
 
 
 class Candidates:
-    """
-    model     that answers, or is tried
-    current   who answers, or tries to; only after `choose_accounts`
-    failures  of models that could not answer, each with its last account's error
+    """The candidates of one request.
+
+    model     the model that answers, or is tried
+    current   the candidate that answers, or is tried; only after `choose_accounts`
+    failures  (model that could not answer, its last account's error)
     """
 
     def __init__(
@@ -64,11 +65,11 @@ class Candidates:
         is_spent: Callable[[Candidate, ProxyError], bool] = lambda _candidate, _error: False,
     ) -> None:
         """
-        accounts_of  the accounts of a model, in order, chosen when its turn comes: what the failures before it told of
-                     allowances counts. Raises ProxyError
+        accounts_of  returns the accounts of a model, in order; called when its turn comes, since earlier failures may
+                     have reported allowances. Raises ProxyError
         others       models that may answer in place of the first, in order
-        kinds        of errors after which the next of them does
-        is_spent     whether an error says that the account's allowance is used up
+        kinds        kinds of errors after which the next one is tried
+        is_spent     whether an error means that the account's allowance is used up
         """
         self.model = model
         self.failures: list[tuple[str, ProxyError]] = []
@@ -81,7 +82,7 @@ class Candidates:
         self._held_since: float | None = None
 
     def choose_accounts(self) -> Candidate:
-        """Turns to the first account of the model. Raises ProxyError where there is none."""
+        """Selects the first account of the model. Raises ProxyError if there is none."""
         self.current, *self._more = self._accounts_of(self.model)
         return self.current
 
@@ -95,7 +96,7 @@ class Candidates:
         return bool(self._more) and visible <= Visible.FRAMING and self._is_spent(self.current, error)
 
     def model_follows(self, error: ProxyError, visible: Visible) -> bool:
-        """Whether another model answers instead. It has a head of its own, so none may be out."""
+        """Whether another model answers instead. It has its own head, so none may have been sent."""
         return bool(self._others) and visible in _HEADLESS and error.kind in self._kinds
 
     def next_account(self) -> Candidate:
@@ -103,14 +104,14 @@ class Candidates:
         return self.current
 
     def next_model(self, error: ProxyError) -> str:
-        """The model that answers in place of this one, which failed so."""
+        """Selects and returns the model that answers in place of this one, which failed with `error`."""
         self.failures.append((self.model, error))
         self.model, *others = self._others
         self._others = tuple(others)
         return self.model
 
     def held_until(self, now: float, grace_s: float) -> float:
-        """When the head goes out at the latest, in the loop's seconds: all models together have HOLD_S."""
+        """The latest time for the head, in the loop's seconds: all models together have HOLD_S."""
         if not self._others and not self.failures:
             return now + grace_s
         if self._held_since is None:
@@ -128,7 +129,7 @@ class Candidates:
 
     @property
     def stands_in(self) -> str:
-        """`gpt-5.6-sol -> kimi-k3; overloaded`; "" where the model answers that was asked for."""
+        """`gpt-5.6-sol -> kimi-k3; overloaded`; "" while the requested model answers."""
         if not self.failures or self.model == self.failures[0][0]:
             return ""
         before, error = self.failures[-1]

@@ -1,10 +1,9 @@
-"""The client APIs, one `Family` each, and what a row of the table of routes is made of.
+"""The client APIs, one `Family` each, and the row of the table of routes.
 
 A further client API is two converters in `core/convert` (its request to a hub request, the hub's events to its
 answer), a renderer in `renderers.py`, a `Family` here and rows in `routes/table.py`, whose handler is the few lines
-that hand the request converter to `routes/openai.py`. Nothing else in the server asks which API a request belongs
-to. Where the type words of its errors are those of neither API that is known, they are a further column of
-`errors.KINDS`.
+that pass the request converter to `routes/openai.py`. Nothing else in the server depends on the API of a request. If
+the type words of its errors are those of neither known API, they are a further column of `errors.KINDS`.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from proxy.server.request.renderers import ChatRenderer, MessagesRenderer, Rende
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One client API, as far as the server has to know it.
+    """One client API, as far as the server needs to know it.
 
-    name             how the API is called
+    name             name of the API
     session_headers  names in lower case that may carry the session, in order of preference
     key_places       where the caller may put the key of this proxy
-    key_cure         where its user puts it. Claude Code replaces a text with the name of its header for keys
+    key_cure         where its user puts it; never names `x-api-key`, since Claude Code replaces such a text
     error_status     the status of an answer that is an error
-    error_body       the body of such an answer, given the request id: also what a 404 and a 405 look like
+    error_body       the body of such an answer, given the request id; also of a 404 and a 405
     final_word       the error as this client gets it, given its `User-Agent`
-    renderer         makes the renderer of one answer; inside a stream it gives errors their format. None where answers
-                     are passed on as they are
-    headers          what every answer carries
+    renderer         makes the renderer of one answer, which also formats errors inside a stream; None if answers are
+                     passed on unchanged
+    headers          headers of every answer
     challenge        what makes a browser ask its user for the key; "" where none should
     keeps_errors     whether an answer that is an error leaves a file in which the fault can be looked up
     """
@@ -65,7 +64,7 @@ _OPENAI_CURE = f"set OPENAI_API_KEY to it where the client runs, for Codex CLI t
 
 
 def _openai(name: str, renderer: Callable[[RenderContext], Renderer]) -> Family:
-    """Chat and Responses differ in their answers only."""
+    """A family of OpenAI's API: Chat and Responses differ only in their answers."""
     return Family(
         name=name,
         session_headers=_OPENAI_SESSION,
@@ -90,7 +89,7 @@ MESSAGES = Family(
 CHAT = _openai("OpenAI chat", ChatRenderer)
 RESPONSES = _openai("OpenAI Responses", ResponsesRenderer)
 
-#: What is wrong with the path itself.
+#: Kinds of errors about the path itself.
 _OF_THE_PATH = frozenset({"no_route", "wrong_method"})
 
 
@@ -99,14 +98,14 @@ def _media_error(error: ProxyError, request_id: str) -> dict[str, Any]:
     body = media_body(error)
     if error.kind not in _OF_THE_PATH:
         return body
-    told = messages_body(error, request_id)
-    return told | {"error": body["error"] | told["error"]}
+    shape = messages_body(error, request_id)
+    return shape | {"error": body["error"] | shape["error"]}
 
 
 def _model_error(error: ProxyError, request_id: str) -> dict[str, Any]:
-    """With the members of both APIs: clients of either ask for models."""
-    told = messages_body(error, request_id)
-    return told | {"error": openai_body(error)["error"] | told["error"]}
+    """The members of both APIs, since clients of either ask for models."""
+    shape = messages_body(error, request_id)
+    return shape | {"error": openai_body(error)["error"] | shape["error"]}
 
 
 MODELS = Family(
@@ -118,7 +117,7 @@ MODELS = Family(
     error_body=_model_error,
 )
 
-#: What tells of the proxy itself: for a person with a browser, or a program that watches.
+#: Routes about the proxy itself: for a person with a browser, or a program that watches.
 WATCHING = Family(
     name="watching",
     session_headers=(),
@@ -143,7 +142,7 @@ MEDIA = Family(
     error_status=lambda error: error.status,
     error_body=_media_error,
     headers={"Cache-Control": "no-store"},
-    # Nothing of their bodies is ever kept, and an error may say something about them.
+    # Nothing of their bodies is ever kept, and an error may quote them.
     keeps_errors=False,
 )
 
@@ -152,11 +151,11 @@ MEDIA = Family(
 class ClientRoute:
     """A row of the table of routes.
 
-    path           with `{id}` where anything may stand, slashes too
+    path           with `{id}` for anything, slashes included
     endpoint       the name of a model request in the log and in monitors; "" for what is no model request
-    needs          a setting of `Config` without which the route does not exist; "" for none
-    guarded        false for what anybody may ask
-    keyless        asked without a caller key, and else guarded
+    needs          a setting of `Config` that turns the route on; "" for none
+    guarded        whether the guard checks requests
+    keyless        whether the guard needs no caller key
     """
 
     methods: tuple[str, ...]

@@ -1,12 +1,11 @@
-"""Who may ask: the checks in front of every route that is not exempt.
+"""The checks before every route that is not exempt.
 
-The danger is a web page in the user's browser. It can send requests to loopback without seeing the answer, and with a
-rebound host name see it too. So the Host must be one of ours, an Origin must be our own, and bodies must say that
-they are JSON, which no page can do without asking first (and there is no CORS to allow it).
+One danger is a web page in the user's browser. It can send requests to loopback without seeing the answer, and with a
+rebound host name see that too. So the Host must be one of ours, an Origin must be our own, and bodies must be declared
+as JSON, which no page can do without a preflight (and there is no CORS to allow it).
 
-The other danger is a listener that is wider than its owner thinks: a program that embeds the application decides what
-it listens on. Without a key or an acknowledgement only connections to loopback, or to the configured address, are
-served.
+The other danger is a listener that is wider than its owner thinks: a program that embeds the application decides where
+it listens. Without a key or an acknowledgement only connections to loopback, or to the configured address, are served.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from proxy.server.callers.callers import Callers
 from proxy.server.callers.keys import CallerKey
 from proxy.settings import name_of_authority
 
-#: Schemes of pages of the web, and of files that were saved from it.
+#: Schemes of web pages, and of files that were saved from the web.
 _WEB = frozenset({"http", "https", "ws", "wss", "ftp", "file", "data", "blob"})
 
 _AUTHORITY_END = re.compile(r"[/?#]")
 
 _CONTAINER_HOSTS = frozenset({"host.docker.internal", "host.containers.internal"})
 
-#: Hosts and addresses whose check is remembered.
+#: Maximum number of hosts and addresses whose check is remembered.
 MAX_HOSTS = 64
 
-#: Twice one of these is a request that two readers may understand differently.
+#: Headers that may occur only once, since readers may disagree about a second one.
 _SINGLE = ("Host", "Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Origin")
 
 
@@ -83,11 +82,11 @@ def check(
     *,
     keyless: bool = False,
 ) -> CallerKey | None:
-    """Whose key the request came with, None for the one of the settings, or where none is needed. Raises ProxyError
-    when it must not be served.
+    """The caller's key that the request came with, None for the one of the settings, or if none is needed. Raises
+    ProxyError if the request must not be served.
 
-    key_cure  where the user puts the key, shown when it is missing
-    keyless   no key is asked for
+    key_cure  where the user puts the key, shown if it is missing
+    keyless   whether no key is needed
     """
     for name in _SINGLE:
         if len(request.headers.getall(name, ())) > 1:
@@ -108,8 +107,8 @@ def check(
 
 
 def check_watcher(request: web.BaseRequest, config: Config, callers: Callers) -> None:
-    """The check of routes that show all requests, after `check`: without a caller key only this machine may ask. Raises
-    ProxyError."""
+    """Checks requests to routes that show all requests, after `check`: without a caller key only this machine may ask.
+    Raises ProxyError."""
     peer = request.transport.get_extra_info("peername") if request.transport is not None else None
     guarded = config.api_key is not None or callers.guard
     if not guarded and isinstance(peer, tuple) and not _is_local(peer[0]):
@@ -133,7 +132,7 @@ def _check_listener(request: web.BaseRequest, config: Config, anywhere: bool) ->
 
 
 def _open_places(config: Config) -> str:
-    """Where it serves without a key. An address that means all interfaces is not one that is reached."""
+    """The addresses that are served without a key. One that means all interfaces is never the one that is reached."""
     address = ipaddress.ip_address(config.bind_address)
     own = "" if address.is_loopback or address.is_unspecified else f" and {config.bind_address}"
     return f"loopback{own}"
@@ -141,22 +140,22 @@ def _open_places(config: Config) -> str:
 
 @lru_cache(MAX_HOSTS)
 def _is_meant(host: str, bind_address: str, anywhere: bool) -> bool:
-    """Whether an IP address is one to be reached at: all are with a key, or where an open listener was acknowledged
-    (`anywhere`). Raises ValueError for anything else than an address."""
+    """Whether the proxy may be reached at an IP address: at all with a key, or if an open listener was acknowledged
+    (`anywhere`). Raises ValueError for anything but an address."""
     address = ipaddress.ip_address(host.partition("%")[0])
     if anywhere or host == bind_address:
         return True
-    address = getattr(address, "ipv4_mapped", None) or address  # an IPv6 socket that takes IPv4 too
+    address = getattr(address, "ipv4_mapped", None) or address  # an IPv6 socket that accepts IPv4 too
     return address.is_loopback or str(address) == bind_address
 
 
 def _shown(value: str) -> str:
-    """A foreign header value, fit for a message."""
+    """A foreign header value, made fit for a message."""
     return "".join(char if char.isprintable() else "?" for char in value[:100])
 
 
 def _authority(request: web.BaseRequest) -> str | None:
-    """What a request that is meant for a forwarding proxy names beside its Host header."""
+    """The authority in the target of a request for a forwarding proxy, None if there is none."""
     scheme, separator, rest = request.raw_path.partition("://")
     return _AUTHORITY_END.split(rest, maxsplit=1)[0] if separator and scheme.isalpha() else None
 
@@ -177,7 +176,8 @@ def _host_is_ours(host: str, allowed: tuple[str, ...], bind_address: str, anywhe
 
 
 def _check_browser(request: web.BaseRequest, host: str | None) -> None:
-    """No client sends these headers; browsers do. Editor web views have schemes of their own and may ask."""
+    """Refuses requests of web pages by headers that only browsers send. Editor web views have their own schemes and are
+    allowed. Raises ProxyError."""
     if request.headers.get("Sec-Fetch-Site", "").lower() in ("cross-site", "same-site"):
         raise ProxyError("requests from other web sites are not served", kind="permission")
     origin = request.headers.get("Origin")
@@ -215,9 +215,9 @@ def _utf8(key: str) -> bytes:
 
 
 def check_json(request: web.BaseRequest) -> None:
-    """A body must call itself JSON. Raises ProxyError (415)."""
-    told = request.headers.get("Content-Type", "")
-    kind = told if told == "application/json" else essence(told)
+    """Raises ProxyError (415) for a body that is not declared as JSON."""
+    value = request.headers.get("Content-Type", "")
+    kind = value if value == "application/json" else essence(value)
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         said = f"not {_shown(kind)}" if kind else "and none was given"
         raise ProxyError(f"the Content-Type must be application/json, {said}", kind="media_type")

@@ -1,4 +1,4 @@
-"""A model request as it arrived. Nothing of it changes."""
+"""A model request as it arrived, which never changes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from proxy.server.request.families import COUNT, Family
 from proxy.server.request.replies import has_left
 from proxy.server.request.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState, header_values
 
-#: header name in lower case -> all its values
+#: header name in lower case -> all its values.
 HeaderValues = Mapping[str, list[str]]
 
-#: Where a client may name the request itself, in order of preference; what is longer is no such name.
+#: Headers in which a client may name the request, in order of preference; and the longest such name.
 _CLIENT_IDS = ("x-client-request-id", "x-request-id")
 _MAX_CLIENT_ID = 200
 
@@ -33,12 +33,13 @@ def id_headers(request_id: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """
-    id         ours: in the answer's headers, the log and the monitor
-    caller     whose key it came with, where callers have keys of their own; `caller_name` is that key's name
-    values     its headers, with sessions as the tables of this proxy and the services know them
-    session    named by its headers
-    client_id  what the client calls the request, where it does
+    """A model request.
+
+    id         our id, in the answer's headers, the log and the monitor
+    caller     the caller's key, if callers have keys of their own; `caller_name` is that key's name
+    values     its headers, with sessions in the form of this proxy's tables and the services
+    session    the session that its headers name
+    client_id  the client's name for the request, if there is one
     counts     whether only a count of tokens is asked for: no service is asked, and no state is kept
     """
 
@@ -79,7 +80,7 @@ class Inquiry:
         )
 
     def own_session(self, session: str) -> str:
-        """A session that a body names, as the tables of this proxy and the services know it."""
+        """A session that a body names, in the form of this proxy's tables and the services."""
         return own_session(self.caller, session)
 
     @property
@@ -89,7 +90,7 @@ class Inquiry:
 
 
 def first_value(values: HeaderValues, names: Sequence[str]) -> str | None:
-    """The first value that is more than blanks, trimmed."""
+    """The first non-blank value, trimmed."""
     for name in names:
         for value in values.get(name, ()):
             if text := value.strip():
@@ -107,7 +108,7 @@ def _own_sessions(caller: CallerKey, values: HeaderValues, names: set[str]) -> H
 
 
 def _client_id(values: HeaderValues, session: str | None) -> str | None:
-    """What the client calls the request. Codex CLI names its conversation in the same place."""
+    """The client's name for the request. Codex CLI sends the name of its conversation there."""
     for name in _CLIENT_IDS:
         for value in values.get(name, ()):
             if 0 < len(value) <= _MAX_CLIENT_ID and fits_header(value) and value != session:

@@ -1,4 +1,4 @@
-"""Tells everybody who watches what becomes of a request: log, monitor, metrics, captures, and the next request."""
+"""Reports the course of a request to log, monitor, metrics and captures, and compares it with the next one."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from proxy.server.request.cache_watch import Asked, CacheCheck
 from proxy.server.request.candidates import Candidate
 from proxy.server.request.inquiry import TIMING_HEADER, Inquiry, id_headers
 
-#: Names what a request asked for and did not get, by the paths of its members.
+#: Header with the paths of the members that a request asked for and did not get.
 IGNORED_HEADER = "x-model-proxy-ignored"
-#: The longest value of that header: a body may have any number of members.
+#: Longest value of that header, since a body may have any number of members.
 MAX_IGNORED = 1000
-#: Which account of its provider served a request, where it has several.
+#: Header with the account that served a request, if its provider has several.
 ACCOUNT_HEADER = "x-model-proxy-account"
-#: Tells which model answered in place of which, and why.
+#: Header with the models in `stands_in`, and the reason.
 FALLBACK_HEADER = "x-model-proxy-fallback"
 
-#: Linger on, for no time: a socket that is closed sends a reset.
+#: SO_LINGER with no time: closing the socket sends a reset.
 _RESET = struct.pack("ii", 1, 0)
 
 STOPPED = "Request ended before completion: the proxy was stopped"
@@ -61,17 +61,17 @@ LEFT = "Request ended before completion: the client left"
 
 
 class Ledger:
-    """What is known of one request, kept from its arrival to its last byte.
+    """The facts of one request, from its arrival to its last byte, and their reports.
 
-    serving   who answers, or tries to; None before that is known
-    label, model  of its provider, and its own; or those that were named and may not be served
-    session   whose accounts it is served by, None for a request without one
-    response  the answer once its head is out: then no other one can be given
+    serving   the candidate that answers, or tries to; None before it is known
+    label, model  the provider and model of the candidate; or those that the client named, which may not be served
+    session   the session by which the account is chosen, None for a request without one
+    response  the answer once its head is sent: then no other is possible
     size      bytes of the body, unpacked
     """
 
     def __init__(self, inquiry: Inquiry, *, leave: Callable[[], None]) -> None:
-        """`leave` gives back the place among the requests that are served at one time."""
+        """`leave` frees the place among the requests that are served at one time."""
         self.inquiry = inquiry
         self.serving: Candidate | None = None
         self.label: str | None = None
@@ -97,8 +97,8 @@ class Ledger:
 
     @property
     def head(self) -> dict[str, str]:
-        """What every answer carries: the request's id under the names that the SDKs look for, where its time went until
-        now, who answers, and what was ignored."""
+        """The headers of every answer: the request's id under the names that the SDKs read, its times so far, the
+        account and model that answer, and what was ignored."""
         head = id_headers(self.inquiry.id) | {TIMING_HEADER: self._timings.header()}
         if self.serving is not None and self.serving.account:
             head[ACCOUNT_HEADER] = self.serving.account
@@ -110,34 +110,34 @@ class Ledger:
             head[IGNORED_HEADER] = cut(", ".join(self._ignored), MAX_IGNORED)
         return head
 
-    # -- as it goes
+    # -- on the way
 
     def serves(self, candidate: Candidate) -> None:
-        """This one answers, or tries to."""
+        """Notes the candidate that answers, or tries to."""
         self.serving, self.label, self.model = candidate, candidate.label, candidate.model or None
 
     @property
     def account(self) -> str:
-        """The name of the account that answers, "" where its provider has one only."""
+        """The name of the account that answers, "" if its provider has only one."""
         return "" if self.serving is None else self.serving.account
 
     def blames_first(self) -> None:
-        """What ends the request is said of the model that was asked first."""
+        """Reports the end of the request under the model that was asked first."""
         self.serving, self.label, self.model = self._first
 
     def names(self, label: str | None, model: str | None) -> None:
-        """What the client asks for, which may not be served."""
+        """Notes what the client asks for, which may not be served."""
         self.label, self.model = label, model
 
     def tell(self, event: Event) -> None:
-        """Tells all who watch of an event; what else it means for them, `_ALSO` knows."""
+        """Records an event in the monitor, with its further effects in `_ALSO`."""
         self._monitor.record(self.inquiry.id, event)
         also = _ALSO.get(type(event))
         if also is not None:
             also(self, event)
 
     def note(self, level: str, msg: str, **fields: Any) -> None:
-        """Adds a record to the log alone."""
+        """Adds a record to the log only."""
         inquiry, serving = self.inquiry, self.serving
         known: dict[str, Any] = {
             "reqId": inquiry.id,
@@ -155,7 +155,7 @@ class Ledger:
         self._monitor.notice(level, words, provider=self.label, session=self.session)
 
     def arrived(self) -> None:
-        """The head of the request is here."""
+        """Reports the arrival of the request's head."""
         inquiry, request = self.inquiry, self.inquiry.request
         agents = agents_of(inquiry.values)
         self.tell(Started(inquiry.endpoint, inquiry.session, *agents, inquiry.client_id, inquiry.caller_name))
@@ -165,14 +165,14 @@ class Ledger:
         self.note("info", "request", **asked)
 
     def read(self, body: bytes | bytearray) -> None:
-        """The body is here, unpacked; a capture will begin with it."""
+        """Notes the unpacked body; a capture will begin with it."""
         self._timings.admitted()
         self.size = len(body)
         if self._state.captures.on:
             self._received = bytes(body)
 
     def forget_body(self) -> None:
-        """No other model answers, so no other capture begins with it."""
+        """Releases the body: no other model answers, so no other capture begins."""
         self._received = b""
 
     def ignores(self, paths: Iterable[str]) -> None:
@@ -184,9 +184,9 @@ class Ledger:
     def selected(
         self, candidate: Candidate, target: Target, session: str | None, converted: Mapping[str, Any] | None = None
     ) -> None:
-        """A candidate is asked with a request that is right: it counts in its session, and a capture begins.
+        """Reports that a candidate is asked with a valid request: counts it in its session, and begins a capture.
 
-        converted  the hub request that the body became, where it is another
+        converted  the hub request that the body became, if it is different
         """
         if not self._stands_in:  # the same request counts once, and aliases follow what the client named
             explicit = not (candidate.alias or candidate.auto_review)
@@ -226,11 +226,11 @@ class Ledger:
             self.tell(Captured(self.capture.place))
 
     def compares(self, asked: Asked) -> None:
-        """The call is compared with the one before it of its owner, as an upstream's cache would."""
+        """Begins to compare the call with its owner's call before it, as an upstream's cache would."""
         self.cache = CacheCheck(self._state.cache, asked, self._state.clock)
 
     def account_moves(self, before: Candidate, after: Candidate, effort: str | None, reason: str) -> None:
-        """Another account goes on with the request."""
+        """Reports that another account continues the request."""
         self.serves(after)
         if self.cache is not None:
             self.cache.moved(after.provider)
@@ -239,7 +239,7 @@ class Ledger:
         self.notice("warn", f"{before.key} is spent; {after.key} serves instead of it")
 
     def falls_back(self, before: str, instead: str, stands_in: str, error: ProxyError, reason: str) -> None:
-        """Another model answers from the body on, as if the client had named it."""
+        """Reports that another model answers the body, as if the client had named it."""
         if not self._earlier:
             self._first = self.serving, self.label, self.model
         self.note("warn", "fallback", before=before, instead=instead, reason=reason)
@@ -256,7 +256,7 @@ class Ledger:
         self._earlier += 1
 
     def used(self, event: Mapping[str, Any]) -> None:
-        """The token counts of a `message_start` or `message_delta`."""
+        """Reports the token counts of a `message_start` or `message_delta`."""
         usage = event.get("usage") or event.get("message", {}).get("usage") or {}
         total: int | None = None
         for name in _INPUTS:
@@ -270,15 +270,15 @@ class Ledger:
         self.tell(UsageUpdated(total, reported_count(usage.get("output_tokens")), cached))
 
     def replied(self, response: web.Response) -> None:
-        """An answer is sent whole."""
+        """Gives the capture an answer that is sent whole."""
         if isinstance(response.body, bytes):
             self.capture.replied(response.body)
 
-    # -- how it ends: the first word counts. A client may well leave between the last byte of its answer and the end of
-    # our work, or send its next request, which may be the only one of it.
+    # -- the end: the first report counts. A client may leave between the last byte of its answer and the end of our
+    # work, or send its next request, which may be its only one.
 
     def completed(self, status: int) -> None:
-        """The whole answer was sent."""
+        """Reports that the whole answer was sent."""
         self._leave()
         if not self._ends("completed", status):
             return
@@ -290,7 +290,7 @@ class Ledger:
         self.note("info", "request_completed", status=status, **self._known(), **shares)
 
     def failed(self, error: ProxyError, *, in_band: bool = False) -> None:
-        """An error was answered: with a status, or `in_band` as an event of a stream that had begun."""
+        """Reports an error that was answered: with a status, or `in_band` as an event of a stream that had begun."""
         family = self.inquiry.family
         status, message = 200 if in_band else family.error_status(error), _one_line(error.message)
         if not self._ends("failed", status, message):
@@ -306,7 +306,7 @@ class Ledger:
         self.note("warn", "request_failed", **fields)
 
     def abandoned(self) -> None:
-        """The client left, or the proxy stops: nothing more can be said."""
+        """Reports that the client left or the proxy stops, so that there is no answer."""
         reason = STOPPED if self._state.running.draining and not self.inquiry.left else LEFT
         if not self._ends("abandoned", None if self.response is None else self.response.status, reason):
             return
@@ -314,8 +314,8 @@ class Ledger:
         self.note("info", "request_failed", message=reason, capture=self.capture.place, **self._known())
 
     def break_off(self) -> None:
-        """Ends the connection, so that what was sent does not look whole. To HTTP/1.0 a connection that is closed is
-        the end of the answer, so it is reset."""
+        """Ends the connection, so that what was sent does not look complete. For HTTP/1.0, where closing would mean the
+        end of the answer, it is reset."""
         request = self.inquiry.request
         transport = request.transport
         if transport is None:
@@ -326,16 +326,16 @@ class Ledger:
         transport.abort()
 
     def close(self) -> None:
-        """All of it is over, the upstream released."""
+        """Ends comparison and capture, after the upstream was released."""
         if self.cache is not None:
             self.cache.close()
         self.capture.ended(*(self._outcome or ("abandoned", None, None)))
         lost = self.inquiry.request.content.exception()
-        if lost is not None:  # the connection; it holds the frames that wrote to it, and those the request
+        if lost is not None:  # the error of the lost connection holds the frames that wrote to it, and so the request
             lost.with_traceback(None)
 
     def _ends(self, outcome: str, status: int | None, error: str | None = None) -> bool:
-        """Notes the end, and where the time went; False when it was noted before."""
+        """Notes the end and the times; returns False if the end was noted before."""
         if self._outcome is not None:
             return False
         self._outcome = outcome, status, error
@@ -346,14 +346,14 @@ class Ledger:
         return True
 
     def _known(self) -> dict[str, Any]:
-        """What the log keeps of every request that is over."""
+        """The log's fields of every finished request."""
         known: dict[str, Any] = {"ms": self._ms()}
         for span, ms in self._spans.items():
             known[_SPAN_FIELDS[span]] = ms
         return known | {"upstreamId": self._timings.upstream_id, "clientId": self.inquiry.client_id}
 
     def _check_cache(self, check: CacheCheck) -> dict[str, float | None]:
-        """What the upstream's cache did: its shares, for the log."""
+        """Reports on the upstream's cache; returns its shares for the log."""
         checked = check.ended()
         if checked is None:
             return {}
@@ -400,7 +400,7 @@ def _judged(ledger: Ledger, event: Judged) -> None:
     ledger.note("info", "auto_mode_judged", reviewer=reviewer, outcomes=event.outcomes, ms=event.ms, **tokens)
 
 
-#: type of an event -> what it means beside the monitor: a line of the log, a span, the comparison of caches
+#: type of an event -> its effect apart from the monitor: a line of the log, a span, the comparison of caches.
 _ALSO: dict[type[Any], Callable[[Ledger, Any], None]] = {GenerationStarted: _generating, Judged: _judged}
 
 
@@ -420,7 +420,7 @@ def _camel(name: str) -> str:
 #: span -> its field in the log
 _SPAN_FIELDS = {span: f"{_camel(span)}Ms" for span in SPANS}
 _CACHED = "cache_read_input_tokens"
-#: The members of a usage that make its input.
+#: The members of a usage that add up to its input.
 _INPUTS = ("input_tokens", _CACHED, "cache_creation_input_tokens")
 
 

@@ -1,4 +1,4 @@
-"""How an answer looks in each client API: events of the hub to bytes of a stream, or to one object."""
+"""Renders an answer for each client API: hub events to bytes of a stream, or to one object."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _DONE = b"data: [DONE]\n\n"
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """What a renderer may need to know of its request.
+    """What a renderer may need to know about its request.
 
     ingress     the parsed request
     answer_id   unique, without a prefix
     model       the name asked for
     created     epoch seconds
-    no_pings_s  after this long with nothing but pings something else is sent
+    no_pings_s  after this long with only pings something else is sent
     """
 
     ingress: Ingress
@@ -43,30 +43,30 @@ class Renderer(Protocol):
     """One answer in the format of a client API. Use once, for a stream or for a whole reply."""
 
     def encode(self, events: list[Event], now: float) -> bytes:
-        """A batch as bytes; b"" when this API has nothing for it. Raises BadAnswer."""
+        """A batch as bytes; b"" if this API has nothing for it. Raises BadAnswer."""
         ...
 
     def keepalive(self, now: float) -> bytes:
-        """What is sent during a long silence."""
+        """Bytes to send during a long silence."""
         ...
 
     def failure(self, error: ProxyError) -> bytes:
-        """The end of a stream that broke."""
+        """The last bytes of a stream that broke."""
         ...
 
     def fold(self, events: list[Event]) -> None:
-        """Takes a batch of an answer that is not streamed. Raises BadAnswer and OverflowError."""
+        """Adds a batch of an answer that is not streamed. Raises BadAnswer and OverflowError."""
         ...
 
     def reply(self) -> dict[str, Any] | None:
-        """The whole answer; None while it is not complete."""
+        """The whole answer; None if it is incomplete."""
         ...
 
 
 class MessagesRenderer:
-    """The Messages API: the hub's own format, but for a tool call that the token limit cut. It is stopped there with
-    the arguments so far, as the original API does it: clients tell their model that it was cut. In a whole reply, where
-    a client cannot see that, it is left out."""
+    """The Messages API, which is the hub's own format, except for a tool call that the token limit cut. As in the
+    original API, it is stopped with the arguments so far, and clients tell their model that it was cut. In a whole
+    reply, where a client could not see that, it is left out."""
 
     def __init__(self, context: RenderContext) -> None:
         self._no_pings_s = context.no_pings_s
@@ -89,14 +89,14 @@ class MessagesRenderer:
         return encode_events(events)
 
     def _with_stop(self, events: list[Event], open_block: tuple[int, str]) -> list[Event]:
-        """A batch with the end of an answer, in which the open block is stopped."""
+        """The last batch of an answer, with a stop of the open block."""
         self._open = None
         place = next(place for place, event in enumerate(events) if event["type"] == "message_delta")
         return [*events[:place], {"type": "content_block_stop", "index": open_block[0]}, *events[place:]]
 
     def keepalive(self, now: float) -> bytes:
-        """An empty delta of the open block, which every client counts as activity; otherwise a ping, and once in a
-        while a message delta, since older clients ignore pings."""
+        """An empty delta of the open block, which every client counts as activity; else a ping, and now and then a
+        message delta, since older clients ignore pings."""
         if self._open is not None:
             index, kind = self._open
             event = block_delta(index, KEEPALIVES[kind])
@@ -119,7 +119,7 @@ class MessagesRenderer:
 
 
 class ChatRenderer:
-    """`chat.completion`, or its chunks up to `[DONE]`."""
+    """The Chat Completions API: `chat.completion`, or its chunks up to `[DONE]`."""
 
     def __init__(self, context: RenderContext) -> None:
         self._reply = ChatReply(
@@ -147,8 +147,8 @@ class ChatRenderer:
 
 
 class ResponsesRenderer:
-    """A response object, or the events that build it. Codex CLI counts only data events as activity, so the keepalive
-    is one."""
+    """The Responses API: a response object, or the events that build it. The keepalive is an event, since Codex CLI
+    counts only data events as activity."""
 
     def __init__(self, context: RenderContext) -> None:
         self._reply = ResponsesReply(

@@ -30,7 +30,7 @@ def error_response(error: ProxyError, request_id: str, family: Family) -> web.Re
 
 
 def as_proxy_error(error: Exception) -> ProxyError | None:
-    """An error that may be shown, or None for an unforeseen one."""
+    """The error as one that may be shown, or None if it is unforeseen."""
     if isinstance(error, ProxyError):
         return error
     if isinstance(error, InvalidRequest):
@@ -42,7 +42,7 @@ def as_proxy_error(error: Exception) -> ProxyError | None:
 
 
 def unforeseen(log: Log, request_id: str, error: Exception) -> ProxyError:
-    """Logs a bug by the places it went through, never by its text, which may hold a prompt; returns the error for the
+    """Logs a bug with the places in its traceback, never its text, which may hold a prompt; returns the error for the
     caller."""
     places = []
     trace = error.__traceback__
@@ -61,5 +61,5 @@ def has_left(request: web.BaseRequest) -> bool:
 
 
 def is_loss(error: BaseException, request: web.BaseRequest) -> bool:
-    """Whether an error only says that the client left. The same error of a connection of ours is none of that."""
+    """Whether an error only means that the client left, and not that a connection of ours broke."""
     return isinstance(error, ConnectionError) and has_left(request)

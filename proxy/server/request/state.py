@@ -1,4 +1,4 @@
-"""What the application owns while it runs: one object under one key, and the followers of its monitor in it."""
+"""What the application owns while it runs, in one object under one key; and the followers of its monitor."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from proxy.server.request.allowance_questions import AllowanceQuestions
 from proxy.server.request.cache_watch import CacheWatch
 from proxy.server.request.families import ClientRoute
 
-#: Pages and programs that follow at the same time: more windows than somebody looks at.
+#: Maximum number of pages and programs that follow at the same time.
 MAX_WATCHERS = 16
-#: How often one of them is sent something new, in seconds.
+#: How often each of them gets something new, in seconds.
 EVERY_S = 1.0
 
 
 class Watchers:
-    """Of one application."""
+    """The followers of one application's monitor."""
 
     def __init__(self) -> None:
         self._encoder = SnapshotEncoder()
@@ -51,7 +51,7 @@ class Watchers:
 
     @contextmanager
     def one(self, monitor: MonitorState) -> Iterator[None]:
-        """Somebody follows while inside. Raises BusyError when too many do."""
+        """Counts a follower while inside. Raises BusyError if there are too many."""
         if self._there >= MAX_WATCHERS:
             raise BusyError(f"{MAX_WATCHERS} pages or programs follow the monitor already; close one")
         self._there += 1
@@ -66,18 +66,18 @@ class Watchers:
         return self._closing.is_set()
 
     def close(self) -> None:
-        """Everybody stops following, at once."""
+        """Ends all followers at once."""
         self._closing.set()
 
     async def pause(self) -> None:
-        """Until there may be something new, or the end."""
+        """Waits until there may be something new, or until the end."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(EVERY_S):
                 await self._closing.wait()
 
     async def newest(self, monitor: MonitorState) -> tuple[int, bytes]:
-        """A snapshot that is the same for all who follow, at most so old as one of them waits, and its number: it has
-        another number when it shows something else."""
+        """A snapshot shared by all followers, at most as old as one of them waits, and its number, which changes with
+        its content."""
         async with self._encoding:
             now = asyncio.get_running_loop().time()
             if not self._newest[0] or now - self._made_at >= 0.9 * EVERY_S:
@@ -93,7 +93,7 @@ class Watchers:
             return await self._encode(snapshot)
 
     async def _encode(self, snapshot: Snapshot) -> bytes:
-        """Not on the loop: a thousand sessions take some milliseconds."""
+        """The snapshot's bytes, made in a thread: a thousand sessions take some milliseconds."""
         return await asyncio.to_thread(self._encoder.encode, snapshot)
 
 
@@ -101,13 +101,13 @@ class Watchers:
 class StreamTimers:
     """The times of an answer that is being sent, in seconds.
 
-    tick       how often the watch over a client looks
-    keepalive  silence after which something is sent: boxes on the way cut idle connections after a minute
-    no_pings   silence after which something else than a ping is sent: older clients do not count pings as activity and
+    tick       how often a client's connection is checked
+    keepalive  silence after which something is sent: middleboxes cut idle connections after a minute
+    no_pings   silence after which something other than a ping is sent: older clients do not count pings as activity and
                hang up after 300 s
-    stall      a reader that takes nothing for this long is gone, whatever its connection says
+    stall      a reader that takes nothing for this long counts as gone
     judge      how long the reviewer of auto mode may take for the calls of an answer
-    judge_quiet  how long nothing more of an answer has come when the reviewer is asked before its end
+    judge_quiet  silence of an answer after which the reviewer is asked before its end
     """
 
     tick: float = 0.5
@@ -119,14 +119,14 @@ class StreamTimers:
 
 
 class Catalogs:
-    """What all providers can be asked for, by the settings as they are now."""
+    """The catalogues of all providers, by the current settings."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
         self._made: tuple[Config | None, tuple[Catalog, ...]] = (None, ())
 
     def of(self, config: Config) -> tuple[Catalog, ...]:
-        """Made again only when the settings are others."""
+        """The catalogues, made again only if the settings changed."""
         if self._made[0] is not config:
             self._made = (config, tuple(entry.catalog_now(config) for entry in self._entries))
         return self._made[1]
@@ -134,19 +134,19 @@ class Catalogs:
 
 @dataclass(frozen=True)
 class AppState:
-    """Shared by all requests of one application.
+    """The state shared by all requests of one application.
 
-    config    the settings as they are now
-    monitor   the store of what goes on, which records every request
+    config    returns the current settings
+    monitor   the store that records every request
     catalogs  every catalogue, also of providers that are not served
     packed    whether the runner leaves bodies packed
-    routes    what the application was given to serve, decided once, at the start
+    routes    the routes that are served, decided once, at the start
     off       the routes that a setting would turn on
-    entries   of all providers
-    questions   asks the services what is left
-    metrics   the counts of `/metrics`; None when nothing is counted
-    callers   those with a key of their own
-    command   how the user starts the program, for texts that say what to type
+    entries   the entries of all providers
+    questions   asks the services for their allowances
+    metrics   the counts of `/metrics`; None if nothing is counted
+    callers   callers with a key of their own
+    command   how the user starts the program, for texts with commands
     """
 
     config: Callable[[], Config]
@@ -172,12 +172,12 @@ class AppState:
 
     @cached_property
     def accounts(self) -> Accounts:
-        """Those of all providers."""
+        """The accounts of all providers."""
         return Accounts(self.entries, self.allowances, self.clock)
 
     @property
     def providers(self) -> dict[str, Provider]:
-        """Those of the accounts without a name, by label."""
+        """The providers of the accounts without a name, by label."""
         return self.accounts.providers
 
     @property
@@ -187,7 +187,7 @@ class AppState:
 
     @property
     def served(self) -> list[Catalog]:
-        """Catalogues of the providers that answer, with what their services named since the start."""
+        """Catalogues of the providers that are served, with models that their services named since the start."""
         return [provider.catalog() for provider in self.providers.values()]
 
 
@@ -195,7 +195,7 @@ STATE: web.AppKey[AppState] = web.AppKey("state", AppState)
 
 #: The id of a request: in its answer's headers, the log, the monitor.
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
-#: Where the time of a request goes.
+#: The times of a request.
 TIMINGS: web.RequestKey[Timings] = web.RequestKey("timings", Timings)
 #: The row of the table of routes that a request found.
 ROUTE: web.RequestKey[ClientRoute] = web.RequestKey("route", ClientRoute)

@@ -1,6 +1,5 @@
-"""`POST /v1/images/generations`, `/v1/images/edits` and `/v1/audio/transcriptions`: a body that is checked before it is
-read, read piece by piece, and an answer that is passed on the same way. Nothing of either is kept, logged or shown to
-whoever watches.
+"""`POST /v1/images/generations`, `/v1/images/edits` and `/v1/audio/transcriptions`: bodies are checked while they are
+read piece by piece, and answers are passed on piece by piece. Neither is kept, logged or shown in monitors.
 """
 
 from __future__ import annotations
@@ -42,17 +41,17 @@ T = TypeVar("T")
 
 
 async def post_generation(request: web.Request) -> web.StreamResponse:
-    """Images of a prompt."""
+    """Generates images from a prompt."""
     return await run(request, _generate)
 
 
 async def post_edit(request: web.Request) -> web.StreamResponse:
-    """Images made of others, which come as data URLs in JSON or as files of a form."""
+    """Generates images from others, which are data URLs in JSON or files of a form."""
     return await run(request, _edit)
 
 
 async def post_transcription(request: web.Request) -> web.StreamResponse:
-    """The text of a recording."""
+    """Transcribes a recording."""
     return await run(request, _transcribe)
 
 
@@ -73,7 +72,7 @@ async def _make(
     ticket: AdmissionTicket,
     reader: Callable[[str], BodyReader[ImageRequest]],
 ) -> web.StreamResponse:
-    """`reader` is given the model that there is."""
+    """Reads the body and relays the images. `reader` makes the reader for the only model."""
     label, maker = _maker(ledger)
     asked = await read(ledger, ticket, reader(maker.image_model))
     room = Room("images", ledger.inquiry.state.config().max_concurrent_images)
@@ -83,7 +82,7 @@ async def _make(
 
 
 def _maker(ledger: Ledger) -> tuple[str, Images]:
-    """Who makes images, and its label."""
+    """The provider of images, and its label. Raises ProxyError."""
     for label, provider in ledger.inquiry.state.providers.items():
         if isinstance(provider, Images):
             return label, provider
@@ -102,7 +101,7 @@ async def _transcribe(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResp
 
 
 def _writer(ledger: Ledger) -> tuple[str, Transcription]:
-    """Who writes recordings down, and its label."""
+    """The provider of transcriptions, and its label. Raises ProxyError."""
     for label, provider in ledger.inquiry.state.providers.items():
         if isinstance(provider, Transcription):
             return label, provider
@@ -110,7 +109,7 @@ def _writer(ledger: Ledger) -> tuple[str, Transcription]:
 
 
 def check_head(ledger: Ledger, *content_types: str) -> str:
-    """Which of these the body calls itself. Raises ProxyError: 400 for a query string, 415."""
+    """The body's content type, one of these. Raises ProxyError: 400 for a query string, 415."""
     request = ledger.inquiry.request
     if request.query_string:
         raise RequestError("this route takes no query string; send everything in the body")
@@ -121,7 +120,7 @@ def check_head(ledger: Ledger, *content_types: str) -> str:
 
 
 async def read(ledger: Ledger, ticket: AdmissionTicket, reader: BodyReader[T]) -> T:
-    """What the body asks for. Raises InvalidRequest and ProxyError."""
+    """The request in the body. Raises InvalidRequest and ProxyError."""
     state, limit = ledger.inquiry.state, reader.limit
 
     def take(piece: bytes) -> None:
@@ -137,18 +136,18 @@ async def read(ledger: Ledger, ticket: AdmissionTicket, reader: BodyReader[T]) -
 
 
 def _held(reader: BodyReader[T]) -> int:
-    """What a body takes of the memory: about an eighth more is on its way from the connection to the reader."""
+    """Bytes of memory that a body takes: about an eighth is still on its way from the connection to the reader."""
     return reader.held * 9 // 8
 
 
 def unavailable(what: str) -> ProxyError:
-    """No provider of this application can do it."""
+    """The error if no provider of this application serves this."""
     return ProxyError(f"no provider serves {what} here", kind="unavailable", code=f"{what}_api_unavailable")
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many requests of one kind are with the service at the same time."""
+    """A limit of requests of one kind that are with the service at the same time."""
 
     name: str
     limit: int
@@ -157,10 +156,10 @@ class Room:
 def selected(
     ledger: Ledger, ticket: AdmissionTicket, label: str, room: Room, model: str | None = None
 ) -> tuple[MediaCall, Provider]:
-    """A request that is right, when there is room for it, and the provider of the account that serves it. It counts in
-    no session. Raises BusyError.
+    """The call of a valid request, if there is room for it, and the provider of the account that serves it. It counts
+    in no session. Raises BusyError.
 
-    model  None where there is nothing to choose
+    model  None if there is no choice
     """
     inquiry, state = ledger.inquiry, ledger.inquiry.state
     ledger.names(label, model)
@@ -186,16 +185,16 @@ def selected(
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """An answer as the caller gets it."""
+    """The answer that the caller gets."""
 
     content_type: str
     body: Pieces
 
 
 async def relay(ledger: Ledger, work: Awaitable[MediaAnswer], *, as_text: bool = False) -> web.StreamResponse:
-    """Waits for the answer and passes it on, each piece forgotten once it is written. A client that leaves ends both.
+    """Waits for the answer and passes it on, dropping each piece once it is written. A client that leaves ends both.
 
-    as_text  the bare transcript in place of the JSON
+    as_text  whether to send the bare transcript in place of the JSON
     """
     async with watched(ledger):
         answer = await work

@@ -38,7 +38,7 @@ from proxy.server.serving.stream import answer_to, send_json
 
 
 async def post_messages(request: web.Request) -> web.StreamResponse:
-    """A model's answer, streamed when the body says `"stream": true`."""
+    """A model's answer, streamed if the body has `"stream": true`."""
     return await run(request, _answer)
 
 
@@ -52,9 +52,9 @@ async def _answer(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse
 
 
 async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, Prepare]:
-    """Who may answer, and the call for each. Only `Prepare` holds the body."""
+    """The candidates, and the function that makes the call for each. Only `Prepare` holds the body."""
     body, session, compared = await _read(ledger, ticket)
-    safeguards = body.pop(SAFEGUARDS, None)  # for the judge of auto mode alone: no upstream gets them
+    safeguards = body.pop(SAFEGUARDS, None)  # only for the judge of auto mode: no upstream gets them
     review = partial(_review_model, ledger, body)
     candidates = choose(ledger, ticket, body["model"], session=session, conversation=session, instead=review)
     if not body.get("messages"):
@@ -81,7 +81,7 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
 
 
 async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
-    """The short way: only the first candidate counts, and nothing is compared or kept."""
+    """Counts tokens: only the first candidate does, and nothing is compared or kept."""
     body, session, _ = await _read(ledger, ticket)
     body.pop(SAFEGUARDS, None)
     candidate = choose(ledger, ticket, body["model"], session=session, conversation=session).choose_accounts()
@@ -95,8 +95,8 @@ async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
 
 
 async def _read(ledger: Ledger, ticket: AdmissionTicket) -> tuple[dict[str, Any], str | None, Owner | None]:
-    """The body, whose model is a name; the session; and its owner where only the body names it: identity headers
-    that are not acceptable are no owner's. Raises ProxyError and InvalidRequest."""
+    """The body, which has a model; the session; and its owner if only the body names the session: invalid identity
+    headers name no owner. Raises ProxyError and InvalidRequest."""
     body = await read_json(ledger, ticket)
     check_request(body)
     body = dated(body)
@@ -116,8 +116,8 @@ async def _read(ledger: Ledger, ticket: AdmissionTicket) -> tuple[dict[str, Any]
 def _without_missing(
     ledger: Ledger, candidate: Candidate, body: Mapping[str, Any], target: Target
 ) -> Mapping[str, Any]:
-    """The request without what only another service can run, which is named to the caller. Raises RequestError
-    when it makes no sense without; a count is an estimate of whatever is left."""
+    """The request without what only another service can run, which is named to the caller. Raises RequestError if it
+    makes no sense without; a count ignores that."""
     provider, model = candidate.provider, candidate.model
     kept, missing = without_missing(body, provider.hosted_tools(model))
     if not ledger.inquiry.counts:
@@ -132,14 +132,15 @@ def _without_missing(
 
 
 def _note_effort(ledger: Ledger, body: Mapping[str, Any], target: Target) -> None:
-    """An unknown word for the effort is no error; the log says what became of it."""
+    """Logs an unknown word for the effort, which is no error, with the effort that was sent."""
     word = unknown_effort(body)
     if word not in (None, target.effort):
         ledger.note("info", "effort_replaced", asked=word, sent=target.effort or "unset")
 
 
 def _review_model(ledger: Ledger, body: Mapping[str, Any], found: Route | None) -> str | None:
-    """Where Claude Code's safety classifier is sent instead, None when the request is not one or stays where it is."""
+    """The model that gets a request of Claude Code's safety classifier; None if the request is not one, or is not
+    moved."""
     if not is_auto_review(body):
         return None
     state = ledger.inquiry.state

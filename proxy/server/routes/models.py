@@ -23,19 +23,19 @@ from proxy.errors import RequestError
 from proxy.server.request.replies import json_response
 from proxy.server.request.state import STATE
 
-#: The Messages API wants a date and allows this one for "not known".
+#: The Messages API wants a date and allows this one for "unknown".
 UNKNOWN_DATE = "1970-01-01T00:00:00Z"
 
-#: What clients call the window of a model, and the longest answer.
+#: Clients' names for the window of a model, and for the longest answer.
 _CONTEXT = ("context_window", "context_length", "max_input_tokens")
 _OUTPUT = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
-#: a model, the label of its provider, and the name by which that knows it
+#: A model, the label of its provider, and the provider's name for it.
 _Listed = tuple[str, str, str]
 
 
 async def get_models(request: web.Request) -> web.Response:
-    """All models of all providers that are served."""
+    """All models of the providers that are served."""
     state = request.app[STATE]
     config, served = state.config(), state.served
     entries = [(model, label, model) for model, label in listing(served, config.alias_provider)]
@@ -56,8 +56,8 @@ async def get_models(request: web.Request) -> web.Response:
 
 
 def _with_second_names(entries: list[_Listed], served: Sequence[Catalog]) -> list[_Listed]:
-    """With the names for a picker, which asks for the first thousand entries and shows a row for each: so they stand
-    before the hundreds with a prefix, of which only those with the plain one have a second name."""
+    """The entries with the second names for a picker. It asks for the first thousand and shows a row for each, so
+    second names come before the hundreds with a prefix, of which only those with the plain one have a second name."""
     prefixed = {name for catalog in served for name in catalog.prefixed}
     plain_prefixes = tuple(catalog.prefixes[0] for catalog in served if catalog.prefixes)
     known = {model for model, _, _ in entries} | ALIASES
@@ -72,7 +72,7 @@ def _with_second_names(entries: list[_Listed], served: Sequence[Catalog]) -> lis
 
 
 async def get_model(request: web.Request) -> web.Response:
-    """One model, by any name that a request may have. Raises RequestError (404)."""
+    """One model, by any name that a request may use. Raises RequestError (404)."""
     state = request.app[STATE]
     config, served = state.config(), state.served
     called = normalise_model(request.match_info["id"])
@@ -87,8 +87,8 @@ async def get_model(request: web.Request) -> web.Response:
 
 
 def _page(entries: list[_Listed], query: Mapping[str, str]) -> tuple[list[_Listed], bool]:
-    """The entries to show, and whether there are more. `limit` keeps the first n; `after_id` goes on after an id, and
-    `before_id` back, because the official SDK pages that way and would otherwise ask for the first page for ever."""
+    """The entries to show, and whether there are more. `limit` keeps the first n; `after_id` continues after an id, and
+    `before_id` goes back, since the official SDK pages that way and would otherwise ask for the first page for ever."""
     ids = [model for model, _, _ in entries]
     after, before = query.get("after_id"), query.get("before_id")
     if after:
@@ -103,7 +103,7 @@ def _page(entries: list[_Listed], query: Mapping[str, str]) -> tuple[list[_Liste
 
 
 def _described(model: str, plain: str, catalog: Catalog) -> dict[str, Any]:
-    """The members of both families: each reads its own. `plain`: the name without what only a picker needs."""
+    """The members for both families, each of which reads its own. `plain`: the name without a picker's prefix."""
     return {
         "type": "model",
         "object": "model",
@@ -113,12 +113,12 @@ def _described(model: str, plain: str, catalog: Catalog) -> dict[str, Any]:
         "created": 0,
         "owned_by": catalog.label,
         "lifecycle": "active",
-        **_told(catalog.limits_of(plain)),
+        **_limits(catalog.limits_of(plain)),
     }
 
 
-def _told(limits: Limits) -> dict[str, int]:
-    """Each number under the names that clients look for; none where it is unknown."""
+def _limits(limits: Limits) -> dict[str, int]:
+    """Each limit under the names that clients look for, if it is known."""
     context = {} if limits.context is None else dict.fromkeys(_CONTEXT, limits.context)
     return context if limits.output is None else context | dict.fromkeys(_OUTPUT, limits.output)
 

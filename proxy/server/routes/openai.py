@@ -1,5 +1,5 @@
-"""`POST /v1/chat/completions` and `POST /v1/responses`: a body is converted to a hub request, and the hub's answer is
-rendered back, whichever provider serves it. One that speaks the Responses API itself gets the bodies as they are.
+"""`POST /v1/chat/completions` and `POST /v1/responses`: converts a body to a hub request, and renders the hub's answer,
+for any provider. One that speaks the Responses API itself gets the bodies unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from proxy.server.serving.stream import answer_to
 
 
 async def post_chat_completions(request: web.Request) -> web.StreamResponse:
-    """`chat.completion`, or its chunks when the body says `"stream": true`."""
+    """`chat.completion`, or its chunks if the body has `"stream": true`."""
     return await run(request, partial(_answer, parse=_chat))
 
 
@@ -41,7 +41,7 @@ async def post_responses(request: web.Request) -> web.StreamResponse:
 
 
 async def get_responses(request: web.Request) -> web.StreamResponse:
-    """No WebSocket is served here. Codex CLI tries one first and goes on over HTTP after a 426, without waiting."""
+    """Refuses a WebSocket. Codex CLI tries one first and continues over HTTP after a 426, without waiting."""
     if "websocket" in request.headers.get("Upgrade", "").lower():
         raise ProxyError("this route is served over HTTP only: POST the request", kind="no_upgrade")
     raise web.HTTPMethodNotAllowed(request.method, ["POST"])
@@ -49,7 +49,7 @@ async def get_responses(request: web.Request) -> web.StreamResponse:
 
 @dataclass(frozen=True, slots=True)
 class OpenAiBody:
-    """A body for one candidate. `lenient`: what cannot be honoured of it is left out."""
+    """A body for one candidate. `lenient`: whether what cannot be honoured is left out."""
 
     members: dict[str, Any]
     session: str | None
@@ -61,7 +61,7 @@ class OpenAiBody:
         return hint if isinstance(hint, str) and hint else None
 
 
-#: The request of a route for a candidate, None where bodies of this route are passed to it as they are.
+#: Returns the parser of a body for a candidate, None if the candidate gets it unchanged.
 Parse = Callable[[OpenAiBody, Candidate], Callable[[], Ingress] | None]
 
 
@@ -85,8 +85,8 @@ async def _answer(ledger: Ledger, ticket: AdmissionTicket, *, parse: Parse) -> w
 
 
 async def _asked(ledger: Ledger, ticket: AdmissionTicket, parse: Parse) -> tuple[Candidates, Prepare]:
-    """Who may answer, and the call for each. Only `Prepare` holds the body. Raises ProxyError and
-    InvalidRequest."""
+    """The candidates, and the function that makes the call for each. Only `Prepare` holds the body. Raises ProxyError
+    and InvalidRequest."""
     body = await read_json(ledger, ticket)
     named = body.get("model")
     if not isinstance(named, str) or not named:
@@ -150,7 +150,7 @@ def _call(ledger: Ledger, asked: OpenAiBody, candidate: Candidate, request: Mapp
 
 
 def carries_state(body: Mapping[str, Any]) -> bool:
-    """Whether a body of the Responses API holds what belongs to the account that answered before."""
+    """Whether a body of the Responses API has what belongs to the account that answered before."""
     given = body.get("input")
     items = given if isinstance(given, list) else []
     found = (item.get("encrypted_content") for item in items if isinstance(item, Mapping))

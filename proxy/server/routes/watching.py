@@ -1,4 +1,4 @@
-"""Routes beside the models: the monitor and its page, limits, metrics, probes, and clients' reports, which are dropped.
+"""Routes apart from models: the monitor and its page, limits, metrics, probes, and clients' reports, which are dropped.
 
 The files of the page lie beside the data that they draw (`observe/monitor/page`) and are sent as they are, with the
 sheet (`observe/monitor/sheet.py`) as one more of them: no build, nothing from elsewhere.
@@ -29,15 +29,15 @@ from proxy.server.request.state import REQUEST_ID, STATE, TIMINGS, AppState
 from proxy.server.serving.allowances import allowance_rows
 from proxy.server.serving.stream import HEADERS
 
-#: Where the files of the page are: it names them relative to itself, so that it works under any prefix.
+#: Path of the files of the page, which names them relative to itself, so that it works under any prefix.
 FILES = "/monitor/page/{id}"
 
 _INDEX = "index.html"
 
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
-#: The page holds names and messages of others. Whatever they are, the browser runs only our files, sends nothing
-#: anywhere else, and makes no element out of text.
+#: The page shows names and messages of others. Whatever they are, the browser runs only our files, sends nothing
+#: elsewhere, and makes no element from text.
 _POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -62,14 +62,14 @@ class _File:
 
 
 def _wants_html(request: web.BaseRequest) -> bool:
-    """Whether a person asks with a browser: programs take what they get, or name JSON."""
+    """Whether a browser asks: programs accept anything, or name JSON."""
     accepted = ",".join(request.headers.getall("Accept", ()))
     return any(one.partition(";")[0].strip().lower() == "text/html" for one in accepted.split(","))
 
 
 async def get_page_file(request: web.Request) -> web.StreamResponse:
-    """A file that the page asks for. The name is looked up among those that there are: it is never part of a path.
-    Raises HTTPNotFound."""
+    """A file of the page. The name is only looked up among the existing ones, never part of a path. Raises
+    HTTPNotFound."""
     found = (await _files()).get(request.match_info["id"])
     if found is None:
         raise web.HTTPNotFound
@@ -81,7 +81,7 @@ def _answer(file: _File) -> web.Response:
 
 
 async def _files() -> Mapping[str, _File]:
-    """By name. They are read once, and not on the loop."""
+    """name -> file. The files are read once, in a thread."""
     return await asyncio.to_thread(_read)
 
 
@@ -96,12 +96,12 @@ def _read() -> Mapping[str, _File]:
 
 # -- the monitor
 
-#: Nothing new for this long: something is sent all the same, so that nothing in between gives up.
+#: After this time without anything new a comment is sent, so that no middlebox gives up.
 KEEPALIVE_S = 5.0
 
 
 async def get_monitor(request: web.Request) -> web.StreamResponse:
-    """`{"version": 1, "snapshot": {…}}`; the page for a browser, where it is on."""
+    """`{"version": 1, "snapshot": {…}}`; for a browser the page, if it is on. Raises ProxyError."""
     state = request.app[STATE]
     if _wants_html(request):
         if not state.config().monitor_page:
@@ -116,8 +116,8 @@ async def get_monitor(request: web.Request) -> web.StreamResponse:
 
 
 async def get_events(request: web.Request) -> web.StreamResponse:
-    """The same about once a second while something changes, each as the data of an event; a comment now and then while
-    nothing does. Who reads slowly is sent less. Raises BusyError."""
+    """Snapshots as the data of events, about one a second while something changes; a comment now and then while nothing
+    does. A slow reader gets fewer. Raises BusyError."""
     state = request.app[STATE]
     head = {**id_headers(request[REQUEST_ID]), TIMING_HEADER: request[TIMINGS].header()}
     response = web.StreamResponse(headers={**HEADERS, **head, **WATCHING.headers})
@@ -129,7 +129,7 @@ async def get_events(request: web.Request) -> web.StreamResponse:
 
 
 async def _follow(request: web.Request, response: web.StreamResponse, state: AppState) -> None:
-    """Until the client leaves, reads nothing any more, or the application ends."""
+    """Sends snapshots until the client leaves, reads nothing any more, or the application ends."""
     watchers, now = state.watchers, asyncio.get_running_loop().time
     sent, written = 0, now()
     while not (watchers.closed or has_left(request)) and state.callers.still(request.get(CALLER)):
@@ -143,7 +143,8 @@ async def _follow(request: web.Request, response: web.StreamResponse, state: App
 
 
 async def _written(request: web.Request, response: web.StreamResponse, data: bytes) -> bool:
-    """False for a client that is gone, or has read nothing for too long: then its connection is closed."""
+    """Writes data. Returns False for a client that is gone, or has read nothing for too long, whose connection is then
+    closed."""
     try:
         async with asyncio.timeout(request.app[STATE].timers.stall):
             await response.write(data)
@@ -156,14 +157,14 @@ async def _written(request: web.Request, response: web.StreamResponse, data: byt
 
 # -- allowances and counts
 
-#: How long the answer waits for services that have to be asked first.
+#: How long the answer waits for services that must be asked first.
 PATIENCE_S = 5.0
 
 LIMITS = ("/v1/account/limits", "/.well-known/ccr/account")
 
 
 async def get_limits(request: web.Request) -> web.Response:
-    """All accounts; `?provider=p4` puts one of them at the top. Raises RequestError."""
+    """The limits of all accounts; `?provider=p4` puts one first. Raises RequestError."""
     state = request.app[STATE]
     wanted = request.query.get("provider", "").strip().lower()
     names = {name: entry.label for entry in state.entries for name in (entry.label, entry.catalog.service)}
@@ -182,7 +183,7 @@ async def get_limits(request: web.Request) -> web.Response:
 
 
 async def get_metrics(request: web.Request) -> web.Response:
-    """All counts since the start. Raises ProxyError where nothing is counted."""
+    """All counts since the start. Raises ProxyError if nothing is counted."""
     state = request.app[STATE]
     if state.metrics is None:
         raise ProxyError("nothing is counted here", kind="unavailable")
@@ -197,29 +198,29 @@ async def get_metrics(request: web.Request) -> web.Response:
 
 # -- probes and reports
 
-#: What is read of a report before the connection is closed instead; nothing of it is kept.
+#: Most bytes and seconds of a report that are read before the connection is closed; nothing of it is kept.
 MAX_REPORT_BYTES, MAX_REPORT_S = 4 * 1024 * 1024, 5.0
 
 
 async def get_health(_request: web.Request) -> web.Response:
-    """Alive, nothing else is checked."""
+    """Reports that the process is alive; nothing else is checked."""
     return json_response({"ok": True})
 
 
 async def get_readiness(request: web.Request) -> web.Response:
-    """Whether new requests should come here: not from the moment at which the end was announced."""
+    """Whether new requests should come here: not after the end was announced."""
     if request.app[STATE].running.draining:
         return json_response({"ready": False}, status=503, headers={"Retry-After": "1"})
     return json_response({"ready": True})
 
 
 async def get_hello(_request: web.Request) -> web.Response:
-    """Claude Code asks this when it starts, without a credential."""
+    """Answers the request that Claude Code sends at its start, without a credential."""
     return web.Response()
 
 
 async def post_telemetry(request: web.Request) -> web.Response:
-    """Taken and forgotten, so that no client waits or tries again. A long or slow one is not read to its end."""
+    """Reads and drops a report, so that no client waits or tries again. A long or slow one is not read to its end."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(MAX_REPORT_S):
             left = MAX_REPORT_BYTES

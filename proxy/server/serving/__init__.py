@@ -1,1 +1,1 @@
-"""Who answers: a request is prepared for a candidate, asked, and passed on."""
+"""Serves requests: prepares one for a candidate, asks it, and passes the answer on."""

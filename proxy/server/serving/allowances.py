@@ -14,18 +14,18 @@ from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.upstream.failures import MAX_WAIT_S
 from proxy.server.request.state import AppState
 
-#: Words of a message that says when.
-_TELLS_WHEN = re.compile(r"try again (?:in|at)|available again in|used up until|\breset", re.IGNORECASE)
+#: Words of a message that names a time.
+_NAMES_TIME = re.compile(r"try again (?:in|at)|available again in|used up until|\breset", re.IGNORECASE)
 
 
 def watched_rows(state: AppState) -> tuple[AllowanceRow, ...]:
-    """For a monitor that somebody looks at: what is old is asked for."""
+    """The rows for a monitor in use; asks for what is old."""
     state.questions.look()
     return allowance_rows(state.allowances, state.clock())
 
 
 def allowance_rows(allowances: AllowanceStore, now: float) -> tuple[AllowanceRow, ...]:
-    """For the monitor: every window with a share, provider by provider."""
+    """The monitor's rows: every window with a share, provider by provider."""
     return tuple(
         AllowanceRow(
             provider,
@@ -43,27 +43,27 @@ def allowance_rows(allowances: AllowanceStore, now: float) -> tuple[AllowanceRow
 
 
 def explained(state: AppState, error: ProxyError, account: str = "", model: str | None = None) -> ProxyError:
-    """The error with what is known of the window that refuses, with a long time to wait in words, and with commands as
-    the user types them.
+    """The error with the window that refuses, if known, with a long wait in words, and with commands as the user types
+    them.
 
-    account  the name of the account that was asked, where the provider has several
-    model    that was asked for
+    account  the name of the account that was asked, if the provider has several
+    model    the model that was asked for
     """
     typed = as_typed(error.message, state.command)
     if typed != error.message:
         error = error.replaced(message=typed)
     if error.provider is None:
         return with_long_wait(error)
-    told = with_long_wait(_with_window(state, error, account_key(error.provider, account), model_family(model or "")))
+    known = with_long_wait(_with_window(state, error, account_key(error.provider, account), model_family(model or "")))
     if not account:
-        return told
-    message = for_account(told.message, error.provider, account)
-    return told.replaced(message=f"{message} (account {account} of {error.provider})")
+        return known
+    message = for_account(known.message, error.provider, account)
+    return known.replaced(message=f"{message} (account {account} of {error.provider})")
 
 
 def _with_window(state: AppState, error: ProxyError, key: str, family: str) -> ProxyError:
-    """Names the window that refuses, and when it begins again. What the service says of the time to wait is not
-    contradicted: a limit that passes sooner is another one."""
+    """The error with the window that refuses, and its reset. The service's time to wait is not contradicted: a limit
+    that passes sooner is another one."""
     if error.kind not in ("usage_limit", "rate_limit"):
         return error
     now = state.clock()
@@ -77,7 +77,7 @@ def _with_window(state: AppState, error: ProxyError, key: str, family: str) -> P
     state.questions.ask(key)
     if not error.retry_after:
         return error
-    # also by the choice of an account
+    # the choice of an account uses this, too
     state.allowances.tell_current(key, with_noted(known, family, now + error.retry_after, now))
     wait = wait_text(error.retry_after)
     return error.replaced(message=f"{error.message} ({key} is available again in {wait})")
@@ -90,13 +90,13 @@ def _named(error: ProxyError, window: AllowanceWindow, now: float, key: str) -> 
 
 
 def _explains_rate(known: Allowance, window: AllowanceWindow, now: float) -> bool:
-    """A rate limit may have other reasons: where something pays for more, or the window was reported long ago."""
+    """Whether a window explains a rate limit. It may not if something pays for more, or if its report is old."""
     return not known.pays_on and now - window.as_of <= FRESH_S
 
 
 def with_long_wait(error: ProxyError) -> ProxyError:
-    """The error with the time to wait in its words, where that is longer than ours and than that of clients: few show
-    the header."""
-    if error.retry_after is None or error.retry_after <= MAX_WAIT_S or _TELLS_WHEN.search(error.message):
+    """The error with the time to wait in its message, if that is longer than we and clients wait: few show the
+    header."""
+    if error.retry_after is None or error.retry_after <= MAX_WAIT_S or _NAMES_TIME.search(error.message):
         return error
     return error.replaced(message=f"{error.message.rstrip('. ')}; try again in {wait_text(error.retry_after)}")

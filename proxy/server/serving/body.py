@@ -1,4 +1,4 @@
-"""Reading a request body: counted, timed, unpacked, and paid for out of the shared budget."""
+"""Reads a request body: counts, times and unpacks it, and counts it against the shared memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from proxy.server.request.admission import AdmissionTicket
 
 PACKED = frozenset({"gzip", "deflate"})
 ENCODINGS = PACKED | {"", "identity"}
-#: A packed body is unpacked in pieces of this size.
+#: Bytes of a piece of an unpacked body.
 MAX_PIECE = 256 * 1024
 
 
 async def read_body(request: web.BaseRequest, config: Config, ticket: AdmissionTicket, *, packed: bool) -> bytearray:
     """The decoded body, at most `max_body_bytes`. Raises ProxyError: 413, 415, 408, 429."""
-    body = bytearray()  # grows as it comes: joining 60 MB at the end would hold the loop for as many milliseconds
+    body = bytearray()  # grows as it comes: joining 60 MB at the end would block the loop for 60 ms
     limit = config.max_body_bytes
 
     def too_large() -> ProxyError:
@@ -48,12 +48,12 @@ async def receive(
     too_large: Callable[[], Exception],
     packed: bool,
 ) -> None:
-    """Hands the decoded body to `take`, piece by piece, which has to count. Raises what it raises, and ProxyError: 415,
-    408.
+    """Passes the decoded body to `take`, piece by piece, which must count. Raises what that raises, and ProxyError:
+    415, 408.
 
-    limit      bytes that the body may have
-    too_large  makes what is raised at once where the head says that it has more
-    packed     whether the runner leaves it to us to unpack bodies; otherwise aiohttp has done it
+    limit      most bytes of the body
+    too_large  makes the error for a body that is longer, which is raised at once if its head says so
+    packed     whether bodies are unpacked here; otherwise aiohttp has done it
     """
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ENCODINGS:
@@ -75,8 +75,8 @@ async def receive(
 
 
 async def answer_expectation_later(_request: web.Request) -> None:
-    """The `expect_handler` of our routes: a client that waits for `100 Continue` is told to go on once its body is
-    wanted, so that it need not send one that is refused."""
+    """The `expect_handler` of our routes, which does nothing: `100 Continue` is sent once the body is wanted, so that a
+    client need not send one that is refused."""
 
 
 def _invite(request: web.BaseRequest) -> None:
@@ -86,7 +86,7 @@ def _invite(request: web.BaseRequest) -> None:
 
 
 class _TooMuch(Exception):
-    """More bytes arrive than the body may have, packed or not."""
+    """The body has more bytes than allowed, packed or not."""
 
 
 class _Unreadable(Exception):
@@ -94,7 +94,7 @@ class _Unreadable(Exception):
 
 
 async def _pieces(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterator[bytes]:
-    """The body without the encoding, b"" for none or one that was taken off before. Raises _Unreadable."""
+    """Yields the body without the encoding, "" for none or one that was removed before. Raises _Unreadable."""
     try:
         async for piece in _unpacked(chunks, encoding) if encoding in PACKED else chunks:
             yield piece
@@ -103,10 +103,10 @@ async def _pieces(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterator[
 
 
 async def _chunks(request: web.BaseRequest, idle_s: float, limit: int) -> AsyncIterator[bytes]:
-    """What arrives, which counts as well: a packed body can go on for ever and unpack to nothing."""
+    """Yields what arrives, and counts it: a packed body can go on for ever and unpack to nothing. Raises _TooMuch."""
     content, size = request.content, 0
     while True:
-        chunk = content.read_nowait()  # mostly it is all there, and needs no timer
+        chunk = content.read_nowait()  # usually all has arrived, and needs no timer
         if not chunk:
             if content.at_eof():
                 return
@@ -120,7 +120,7 @@ async def _chunks(request: web.BaseRequest, idle_s: float, limit: int) -> AsyncI
 
 
 async def _unpacked(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterator[bytes]:
-    """The body without its encoding, in pieces that do not hold the loop: a small body may unpack to gigabytes."""
+    """Yields the unpacked body in pieces that do not block the loop: a small body may unpack to gigabytes."""
     unpacker: Any = None
     async for chunk in chunks:
         if unpacker is None:
@@ -129,7 +129,7 @@ async def _unpacked(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterato
         while chunk:
             yield unpacker.decompress(chunk, MAX_PIECE)
             if unpacker.unused_data:  # it would be kept, and not counted
-                raise ValueError("the packed body goes on behind its end")
+                raise ValueError("the packed body continues after its end")
             chunk = unpacker.unconsumed_tail
             await asyncio.sleep(0)
     if unpacker is not None and not unpacker.eof:

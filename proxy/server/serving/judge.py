@@ -1,8 +1,8 @@
-"""Claude Code's auto mode: the tool calls of an answer are judged while it streams.
+"""Judges the tool calls of an answer while it streams, for Claude Code's auto mode.
 
-A client in auto mode sends `safeguards` and runs no checked call before the last `message_delta` of the answer has said
-`safeguard_results`. So only that event is held. What is asked is one request to the reviewer model for all calls, in
-this process, through its provider; it leaves no state, and ends with the request that it belongs to.
+A client in auto mode sends `safeguards` and runs no checked call before the last `message_delta` of the answer has
+`safeguard_results`. So only that event is held. One request asks the reviewer model about all calls, in this process,
+through its provider; it leaves no state, and ends with the request that it belongs to.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from proxy.server.request.ledger import Ledger
 from proxy.server.request.replies import unforeseen
 from proxy.server.serving.stream import Batches, Through
 
-#: Characters of a reviewer's answer. Explanations of hundreds of calls are shorter.
+#: Longest answer of a reviewer, in characters. Explanations of hundreds of calls are shorter.
 MAX_ANSWER = 1024 * 1024
-#: How many characters of calls and policy are looked through at once; more of them in a thread.
+#: Most characters of calls and policy that are checked without a thread.
 MAX_INLINE = 4_000
 
 #: kind of a failure of the reviewer -> the verdict on its calls; any other is an error.
@@ -39,17 +39,17 @@ _REASONS = {"context": "input_too_long", "too_large": "input_too_long", "upstrea
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """Who judges."""
+    """The model that judges, and its provider."""
 
     provider: Provider
     model: str
 
 
 def judging(ledger: Ledger, call: Call, safeguards: Any) -> Through | None:
-    """What an answer goes through so that its tool calls are judged, None where the client does not want that. It
-    raises RequestError where the client is to judge itself: it asks again at once, without `safeguards`.
+    """The stage of an answer that judges its tool calls, None if the client does not want that. It raises RequestError
+    if the client must judge itself: it then asks again at once, without `safeguards`.
 
-    safeguards  what a client in auto mode says of its user's policy
+    safeguards  the user's policy from a client in auto mode
     """
     policy = policy_of(safeguards)
     if policy is None or ledger.inquiry.state.config().auto_mode == "off":
@@ -59,7 +59,7 @@ def judging(ledger: Ledger, call: Call, safeguards: Any) -> Through | None:
 
 
 def _willing(ledger: Ledger, provider: Provider) -> Reviewer:
-    """Raises RequestError."""
+    """The reviewer that judges by the settings. Raises RequestError if the client must judge."""
     config, reviewer = ledger.inquiry.state.config(), _reviewer(ledger, provider)
     if config.auto_mode == "client" or reviewer is None:
         raise _client_judges()
@@ -70,15 +70,15 @@ def _willing(ledger: Ledger, provider: Provider) -> Reviewer:
 
 def _client_judges() -> RequestError:
     return RequestError(
-        f"{FIELD}: tool calls are not judged here, so the client is to judge them itself. The setting autoMode"
+        f"{FIELD}: tool calls are not judged here, so the client must judge them itself. The setting autoMode"
         " (PROXY_AUTO_MODE) changes that.",
         param=FIELD,
     )
 
 
 def _reviewer(ledger: Ledger, provider: Provider) -> Reviewer | None:
-    """The model of the settings; else the small one of the provider that answers, or of the aliases' one. It
-    is asked through the account that answers, where it is of the same provider."""
+    """The model of the settings; else the small one of the provider that answers, or of the aliases' provider. If it is
+    of the provider that answers, it is asked through the same account."""
     state, config = ledger.inquiry.state, ledger.inquiry.state.config()
     if config.auto_review_model:
         model = normalise_model(config.auto_review_model)
@@ -96,7 +96,7 @@ def _reviewer(ledger: Ledger, provider: Provider) -> Reviewer | None:
 
 
 class Judge:
-    """One answer. `wrap` is its stream with the verdicts in it."""
+    """Judges one answer. `wrap` adds the verdicts to its stream."""
 
     def __init__(self, ledger: Ledger, call: Call, policy: Policy, reviewer: Reviewer) -> None:
         self._ledger = ledger
@@ -111,7 +111,7 @@ class Judge:
         self._tokens = (0, 0)
 
     async def wrap(self, batches: Batches) -> Batches:
-        """Passes everything on as it comes, but for the end of the answer, which waits for the verdicts."""
+        """Passes everything on as it comes, except the end of the answer, which waits for the verdicts."""
         try:
             async with aclosing(batches):
                 async for batch in batches:
@@ -128,14 +128,14 @@ class Judge:
             await self._drop()
 
     def _see(self, events: list[Event]) -> None:
-        """Once calls are complete and nothing more comes for a while, the reviewer may begin."""
+        """Collects calls, and begins the review once calls are complete and nothing more comes for a while."""
         self._calls.see(events)
         self._stop_timer()
         if len(self._calls.whole) > len(self._asked):
             self._timer = asyncio.get_running_loop().call_later(self._timers.judge_quiet, self._begin)
 
     def _begin(self) -> asyncio.Task[dict[str, Verdict]]:
-        """Asks about the calls there are; what was asked before about some of them is given up."""
+        """Asks about the calls so far; cancels an earlier question about some of them."""
         if self._review is not None:
             self._review.cancel()
         self._asked = list(self._calls.whole)
@@ -143,7 +143,7 @@ class Judge:
         return self._review
 
     async def _verdicts(self) -> dict[str, Verdict]:
-        """Those of all calls of the answer."""
+        """The verdicts on all calls of the answer."""
         calls = self._calls.finished()
         self._stop_timer()
         if not calls:
@@ -159,7 +159,7 @@ class Judge:
             self._timer = None
 
     async def _drop(self) -> None:
-        """Ends what is under way, and with it its request to the upstream."""
+        """Cancels a running review, and so its request to the upstream."""
         self._stop_timer()
         if self._review is not None and not self._review.done():
             self._review.cancel()
@@ -184,7 +184,7 @@ class Judge:
         return decide(calls, self._policy)
 
     async def _reviewed(self, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
-        """The reviewer's verdicts; when it fails, why there are none."""
+        """The reviewer's verdicts; if it fails, the reason as the verdict on each call."""
         try:
             async with asyncio.timeout(self._timers.judge):
                 reply = await self._ask(calls)
@@ -192,7 +192,7 @@ class Judge:
             reason = "timeout"
         except ProxyError as error:
             reason = _REASONS.get(error.kind, "error")
-            # not its text: an upstream may quote what it was asked
+            # without the error's text, since an upstream may quote its request
             self._ledger.note("warn", "auto_mode_judge_failed", reviewer=self._reviewer.model, error=error.kind)
         except Exception as error:
             unforeseen(self._ledger.inquiry.state.log, self._ledger.inquiry.id, error)
@@ -204,7 +204,7 @@ class Judge:
         return {call.id: Verdict(reason) for call in calls}
 
     async def _ask(self, calls: Sequence[ToolUse]) -> Mapping[str, Any]:
-        """The reviewer's answer, whole. Raises ProxyError."""
+        """The whole answer of the reviewer. Raises ProxyError."""
         provider, model, owner = self._reviewer.provider, self._reviewer.model, self._call.owner
         subagent = owner is not None and owner.agent is not None
         request = {"model": model, **question(calls, self._policy, self._call.request, subagent=subagent)}
@@ -225,5 +225,5 @@ class Judge:
 
 
 def _is_end(event: Event) -> bool:
-    """The event that says why the answer ended; before it there may be others of its type."""
+    """Whether an event has the stop reason; other events of its type may come before it."""
     return event["type"] == "message_delta" and event["delta"].get("stop_reason") is not None

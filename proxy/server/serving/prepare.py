@@ -1,4 +1,4 @@
-"""From a request to its candidates, and to a call for one of them: what all model routes share."""
+"""Finds the candidates of a request, and makes the call for one of them: shared by all model routes."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ async def read_json(ledger: Ledger, ticket: AdmissionTicket) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Requested:
-    """What a client asks for, as far as accounts and names depend on it.
+    """The parts of a request that decide about accounts and names.
 
-    named         the model by the name that the client used; `called` without a hint
-    conversation  by which an account is chosen
-    stays         the request carries what only the account can read that answered before: no other one goes on with it
+    named         the model by the client's name; `called` is that without a hint
+    conversation  the session by which an account is chosen
+    stays         whether the request has what only the account that answered before can read, so that no other
+                  continues
     """
 
     named: str
@@ -63,11 +64,11 @@ def choose(
     stays: bool = False,
     instead: Callable[[Route | None], str | None] | None = None,
 ) -> Candidates:
-    """Who may answer for a requested name. Raises RequestError with the catalogue.
+    """The candidates for a requested name. Raises RequestError with the catalogue.
 
-    session              that aliases follow
+    session              the session that aliases follow
     conversation, stays  see `_Requested`
-    instead              given the route of the requested name, another model to serve, or None
+    instead              given the route of the requested name, returns another model to serve, or None
     """
     state, config = ledger.inquiry.state, ledger.inquiry.state.config()
     known, called = state.catalogs.of(config), normalise_model(named)
@@ -81,7 +82,7 @@ def choose(
         found = route(other, known, alias_provider=config.alias_provider)
         ledger.note("info", "auto-review route selected", requestedModel=model, overrideModel=other)
         served = _served(ledger, config, other, found)
-        # no other model answers in place of one that we chose ourselves
+        # no other model replaces one that we chose ourselves
         return Candidates(other, lambda model: _accounts(ledger, ticket, asked, model, served, ours=True))
     served = _served(ledger, config, model, found)
 
@@ -104,8 +105,8 @@ def choose(
 def _accounts(
     ledger: Ledger, ticket: AdmissionTicket, asked: _Requested, model: str, served: Route, *, ours: bool = False
 ) -> Sequence[Candidate]:
-    """The accounts for one model, in order, when its provider has room for one more. `ours`: we chose it ourselves.
-    Raises BusyError."""
+    """The accounts for one model, in order, if its provider has room for one more request. `ours`: whether we chose the
+    model. Raises BusyError."""
     inquiry = ledger.inquiry
     inquiry.state.admission.select(ticket, served.label)
     chosen = inquiry.state.accounts.choose(
@@ -124,7 +125,7 @@ def _accounts(
 
 
 def _declared(config: Config, model: str) -> tuple[str, ...]:
-    """The models that the settings declare in place of one."""
+    """The declared fallbacks of a model."""
     if not config.fallback:
         return ()
     others = next((others for name, others in config.fallback if normalise_model(name) == model), ())
@@ -146,13 +147,13 @@ def _served(ledger: Ledger, config: Config, model: str, found: Route | None) -> 
 
 
 def _is_spent(accounts: Accounts, candidate: Candidate, error: ProxyError) -> bool:
-    """Whether the account's allowance refuses the request, and nothing that passes by itself."""
+    """Whether the account's allowance refuses the request, rather than something that passes by itself."""
     if error.kind == "rate_limit":
         return accounts.is_spent(candidate.key, candidate.model)
     return error.kind == "usage_limit"
 
 
-#: A word for programs; with any, Claude Code asks less often again.
+#: A code for programs; with any such member Claude Code retries less often.
 _UNKNOWN_MODEL = {"error_code": "model_not_found"}
 
 
@@ -168,9 +169,9 @@ def capped(
     body: Mapping[str, Any],
     lower: Callable[[Mapping[str, Any], str], Mapping[str, Any]],
 ) -> Mapping[str, Any]:
-    """The body of a side request under the cap of the settings; any other as it is.
+    """The body of a side request with its effort capped by the settings; any other body unchanged.
 
-    lower  makes it ask for no more than a cap
+    lower  returns a body that asks for no more than a cap
     """
     state = ledger.inquiry.state
     config = state.config()
@@ -197,7 +198,7 @@ def call_for(
     cache_hint: str | None = None,
     converted: bool = False,
 ) -> Call:
-    """The call that a candidate is asked with, see `Call` for what the arguments mean."""
+    """The call for a candidate; for the arguments see `Call`."""
     inquiry = ledger.inquiry
     return Call(
         request=request,
@@ -219,7 +220,7 @@ def call_for(
 
 
 def with_true_pictures(ledger: Ledger, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The hub request without pictures that are something else than they say; the log tells of them."""
+    """The hub request with wrong types of pictures corrected, which is logged."""
     pictures = PictureCheck()
     given = request.get("messages") or []
     messages = pictures.in_messages(given)
@@ -230,12 +231,12 @@ def with_true_pictures(ledger: Ledger, request: Mapping[str, Any]) -> Mapping[st
 
 
 async def by_size(ledger: Ledger, work: Callable[[], T]) -> T:
-    """What `work` makes of the body: of a large one in a thread, so that others go on meanwhile."""
+    """The result of `work`, which for a large body runs in a thread, so that it does not block the event loop."""
     return await asyncio.to_thread(work) if ledger.size > LARGE_BYTES else work()
 
 
 async def find_project(ledger: Ledger, body: Mapping[str, Any]) -> None:
-    """Only when somebody watches: it looks at the file system."""
+    """Reports the project of a request, but only if the monitor wants it, since this reads the file system."""
     if not ledger.inquiry.state.monitor.wants_project:
         return
     path = await by_size(ledger, partial(find_working_directory, body))

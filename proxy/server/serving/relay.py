@@ -1,4 +1,4 @@
-"""An answer that is passed on as it is: of a provider that speaks the Responses API itself."""
+"""Passes on the answer of a provider that speaks the Responses API itself, unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from proxy.server.serving.stream import AnswerWriter, watched
 
 
 class RelayWriter(AnswerWriter):
-    """Writes the bytes of one answer as they are. Nothing is made up once the head is out."""
+    """Writes the bytes of one answer unchanged. Adds nothing once the head was sent."""
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(ledger)
@@ -31,8 +31,8 @@ class RelayWriter(AnswerWriter):
         self._streams = self._generating = False
 
     async def open(self, answer: NativeAnswer, *, streams: bool, held_until: float | None) -> None:
-        """The head of an answer is here. It goes out at once, or, where another model may still answer, with what a
-        reader sees first, or at `held_until`."""
+        """Takes the head of an answer. Sends it at once; or, if another model may still answer, with the first visible
+        data, or at `held_until`."""
         self._answer, self._streams = answer, streams
         if held_until is None:
             await self._write_data(b"", 0)
@@ -56,12 +56,12 @@ class RelayWriter(AnswerWriter):
             await self._pass_on(self._taken())
 
     async def flush(self) -> None:
-        """The body is over: what is kept back goes out."""
+        """Sends what is held, at the end of the body."""
         if not self.begun:
             await self._pass_on(self._taken())
 
     def give_up(self) -> None:
-        """The answer broke: what is kept back goes out no more, so that another model may answer."""
+        """Never sends what is held, since the answer broke and another model may answer."""
         self._held_until = float("inf")
 
     def _taken(self) -> bytes:
@@ -75,7 +75,7 @@ class RelayWriter(AnswerWriter):
         await self._write_data(data, 1)
 
     def _shows(self, chunk: bytes) -> bool:
-        """Whether a reader sees something of what is whole by now. What cannot be read is nothing to wait for."""
+        """Whether a client sees something of the complete frames so far. True if they cannot be read."""
         if self._decoder is None:
             return True
         try:
@@ -89,7 +89,8 @@ class RelayWriter(AnswerWriter):
 
 
 class RelayedAnswer:
-    """Sent byte by byte; once its head is out nothing is made up, so a body that breaks has no end."""
+    """An answer that is passed on byte by byte. Nothing is added once its head was sent, so a body that breaks has no
+    end."""
 
     def __init__(self, ledger: Ledger, call: Call) -> None:
         self.call = call
@@ -101,7 +102,7 @@ class RelayedAnswer:
 
     async def of(self, candidates: Candidates) -> web.StreamResponse:
         ledger, call = self._ledger, self.call
-        provider = cast(NativeResponses, candidates.current.provider)  # as all accounts of a provider are
+        provider = cast(NativeResponses, candidates.current.provider)  # like all accounts of the provider
         writer = RelayWriter(ledger)
         async with watched(ledger, writer), provider.native(call) as answer, aclosing(answer.chunks) as chunks:
             check(answer, candidates)
@@ -138,15 +139,15 @@ class RelayedAnswer:
 
 
 def _check_body(writer: RelayWriter, answer: NativeAnswer, candidates: Candidates) -> None:
-    """Raises a failure in the body that leads to another model, as long as nothing was sent."""
+    """Raises a failure in the body that leads to another model, if nothing was sent."""
     failure = answer.end.failure
     if not writer.begun and failure is not None and candidates.model_follows(failure, Visible.NOTHING):
         raise failure
 
 
 def check(answer: NativeAnswer, candidates: Candidates) -> None:
-    """Raises what a refusal means that would be passed on as it is: where another candidate goes on after it, and where
-    it is not the model that was asked for who refuses."""
+    """Raises the error of a refusal, instead of passing it on, if another candidate follows, or if the model that was
+    asked for is not the one that refuses."""
     if answer.status < 400:
         return
     error, candidate = answer.end.failure, candidates.current

@@ -1,4 +1,4 @@
-"""The life of one model request, and the one loop over those who may answer it."""
+"""The life of one model request, and the one loop over its candidates."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Work = Callable[[Ledger, AdmissionTicket], Awaitable[web.StreamResponse]]
 
 
 class Answer(Protocol):
-    """The answer to one model's call, whichever of its accounts gives it.
+    """The answer to one model's call, from any of its accounts.
 
-    call     for any account of the model
-    visible  what the client has seen of it
+    call     the call, for any account of the model
+    visible  what the client has seen of the answer
     """
 
     call: Call
@@ -35,15 +35,15 @@ class Answer(Protocol):
     def visible(self) -> Visible: ...
 
     async def of(self, candidates: Candidates) -> web.StreamResponse:
-        """Asks the current candidate, and sends what it says. Raises ProxyError. Called again for the next account."""
+        """Asks the current candidate, and sends its answer. Raises ProxyError. Called again for the next account."""
         ...
 
     async def fail(self, error: ProxyError) -> web.StreamResponse:
-        """Ends an answer that has begun. Raises the error where its form has no word for that."""
+        """Ends an answer that has begun. Raises the error if its format cannot report it."""
         ...
 
 
-#: A call for a candidate, and what becomes of its answer. Raises ProxyError and InvalidRequest.
+#: Makes the call for a candidate, and its answer. Raises ProxyError and InvalidRequest.
 Prepare = Callable[[Candidate], Awaitable[Answer]]
 
 
@@ -71,7 +71,7 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
 
 
 def _enter(inquiry: Inquiry, ticket: AdmissionTicket) -> None:
-    """The limits of the caller. A count of tokens asks no service and is none of his requests. Raises BusyError."""
+    """Applies the caller's limits, except to a count of tokens, which asks no service. Raises BusyError."""
     caller, state = inquiry.caller, inquiry.state
     if caller is None or inquiry.counts:
         return
@@ -87,9 +87,9 @@ def _enter(inquiry: Inquiry, ticket: AdmissionTicket) -> None:
 async def serve(
     ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, prepare: Prepare
 ) -> web.StreamResponse:
-    """The answer of the first candidate that gives one. Nothing of two candidates is ever mixed: another account goes
-    on only after no more than framing, another model only where nothing was sent. Raises ProxyError, the first
-    model's."""
+    """The answer of the first candidate that has one. Answers of two candidates are never mixed: another account
+    continues only after framing at most, another model only if nothing was sent. Raises the ProxyError of the first
+    model."""
     answer: Answer | None = None
     try:
         while True:
@@ -98,7 +98,7 @@ async def serve(
                     ledger.serves(candidates.choose_accounts())
                     answer = await prepare(candidates.current)
                     if not candidates.others:
-                        prepare = _nobody_else  # the other one holds the body
+                        prepare = _no_other  # the real one holds the body
                         ledger.forget_body()
                 return await answer.of(candidates)
             except Exception as error:
@@ -109,28 +109,28 @@ async def serve(
                     if final is not None:
                         raise final from None
                 finally:
-                    del final  # its traceback holds this frame, and with it the body, until the garbage is collected
+                    del final  # its traceback holds this frame, and so the body, until garbage is collected
     finally:
         if answer is not None and ledger.response is not None:
             _tell_others(ledger, answer.call, candidates.current.provider)
 
 
-async def _nobody_else(candidate: Candidate) -> Answer:
+async def _no_other(candidate: Candidate) -> Answer:
     raise RuntimeError(f"{candidate.key} was not declared")
 
 
 def _after(
     ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, answer: Answer | None, error: Exception
 ) -> tuple[Answer | None, Exception | None]:
-    """What follows an error: the answer that another account goes on with, None for another model's, and what ends the
-    request, None where somebody goes on."""
+    """What follows an error: the answer that another account continues, None if another model answers; and the error
+    that ends the request, None if another candidate follows."""
     request = ledger.inquiry.request
     if is_loss(error, request):
         return answer, error
-    if isinstance(error, ProxyError) and error.kind == "stopping":  # no failure of any candidate
+    if isinstance(error, ProxyError) and error.kind == "stopping":  # not a failure of a candidate
         return answer, error
     known = as_proxy_error(error)
-    if known is None:  # a request that the second model cannot take is no fault of the caller, who asked for the first
+    if known is None:  # that a second model cannot take the request is no fault of the caller, who asked for the first
         if ledger.response is None and not (candidates.others or candidates.failures):
             return answer, error
         known = unforeseen(ledger.inquiry.state.log, ledger.inquiry.id, error)
@@ -141,13 +141,13 @@ def _after(
             return answer, None
         if candidates.model_follows(known, visible):
             _next_model(ledger, ticket, candidates, known)
-            known.with_traceback(None)  # it is kept, and the frames of the first attempt are not
+            known.with_traceback(None)  # the error is kept, but not the frames of the first attempt
             return None, None
     return answer, _final(ledger, candidates, known) if ledger.response is None else known
 
 
 def _next_account(ledger: Ledger, candidates: Candidates, call: Call, error: ProxyError) -> None:
-    """Another account goes on with the request; log, monitors and the provider that served before learn of it."""
+    """Moves to another account; reports that to log, monitors and the provider that served before."""
     state, old = ledger.inquiry.state, candidates.current
     known = explained(state, error.replaced(provider=old.label), old.account, old.model)
     new = candidates.next_account()
@@ -158,7 +158,7 @@ def _next_account(ledger: Ledger, candidates: Candidates, call: Call, error: Pro
 
 
 def _next_model(ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, error: ProxyError) -> None:
-    """Another model answers. What this notes of the window, accounts are chosen by from now on."""
+    """Moves to another model. Notes the refusing window first, since that affects the choice of accounts."""
     model = candidates.model
     known = explained(ledger.inquiry.state, error, ledger.account, model)
     note_refusal(ledger, error)
@@ -178,14 +178,14 @@ def _final(ledger: Ledger, candidates: Candidates, error: ProxyError) -> ProxyEr
 
 
 def note_refusal(ledger: Ledger, error: ProxyError) -> None:
-    """An account whose sign-in was refused is passed over for a while."""
+    """Notes a refused sign-in, so that the account is passed over for a while."""
     if ledger.serving is not None and ledger.serving.account and error.kind == "sign_in":
         ledger.inquiry.state.accounts.refused(ledger.serving.key)
 
 
 def _failed(ledger: Ledger, error: Exception) -> web.StreamResponse:
-    """The answer after an error; one that was begun is broken off. Raises what says that the client left before
-    that."""
+    """The answer after an error; breaks off one that has begun. Raises the error if it means that the client left
+    before the answer began."""
     inquiry, response = ledger.inquiry, ledger.response
     if is_loss(error, inquiry.request):
         ledger.abandoned()
@@ -198,8 +198,8 @@ def _failed(ledger: Ledger, error: Exception) -> web.StreamResponse:
     note_refusal(ledger, known)
     ledger.failed(known, in_band=response is not None)
     if response is None:
-        told = inquiry.family.final_word(known, inquiry.request.headers.get("User-Agent", ""))
-        answered = error_response(told, inquiry.id, inquiry.family)
+        shown = inquiry.family.final_word(known, inquiry.request.headers.get("User-Agent", ""))
+        answered = error_response(shown, inquiry.id, inquiry.family)
         answered.headers.update(ledger.head)
         ledger.replied(answered)
         return answered
@@ -208,7 +208,7 @@ def _failed(ledger: Ledger, error: Exception) -> web.StreamResponse:
 
 
 def _with_cure(ledger: Ledger, error: ProxyError) -> ProxyError:
-    """A caller who asked for an alias chose no provider, and may have signed in to another one."""
+    """The error with a cure for a caller who asked for an alias, and may be signed in to another provider."""
     if error.kind != "sign_in" or ledger.serving is None or not ledger.serving.alias:
         return error
     cure = "Or set aliasProvider (PROXY_ALIAS_PROVIDER) to a provider that you are signed in to, and start again."
@@ -226,5 +226,5 @@ def _tell_others(ledger: Ledger, call: Call, provider: Provider) -> None:
 
 @cache
 def _remembers(kind: type[Provider]) -> bool:
-    """Found out once: looking through a protocol takes long."""
+    """Whether a provider implements Remembering; cached, since checking a protocol is slow."""
     return issubclass(kind, Remembering)

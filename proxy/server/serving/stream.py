@@ -1,7 +1,7 @@
 """The one writer of event streams, and the watch over clients that leave.
 
-Batches are written as they come, each in one write. Two things happen between them, by a timer: a client that left ends
-the work within a second, and a long silence is filled, so that nothing in between gives up.
+Batches are written as they come, each in one write. Between them, by a timer, a client that left ends the work within a
+second, and a long silence is filled, so that no middlebox gives up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from proxy.server.request.replies import as_proxy_error, is_loss, json_response,
 from proxy.server.serving.allowances import explained
 
 Batches = AsyncGenerator[list[Event], None]
-#: What an answer goes through on its way, given who gives it.
+#: Makes, for a provider, the stage that its answer passes through.
 Through = Callable[[Provider], Callable[[Batches], Batches]]
 
 HEADERS = {
@@ -40,17 +40,17 @@ HEADERS = {
 
 
 class EventStream(web.StreamResponse):
-    """A stream whose head goes out with its first data: each write of a socket takes as long as ten events."""
+    """A stream whose head is sent with its first data: each write to a socket takes as long as ten events."""
 
-    _send_headers_immediately = False  # of aiohttp, which has no public name for it
+    _send_headers_immediately = False  # private in aiohttp, without a public name
 
 
 class AnswerWriter:
-    """Writes one answer. Before its head is out a failure keeps its status, so what shows nothing is kept back: until
-    content comes, or `_held_until` is over.
+    """Writes one answer. A failure before its head is sent keeps its status, so what shows nothing is held until
+    content comes, or until `_held_until`.
 
-    begun     whether the status line is out: then errors are events
-    complete  whether the answer is out whole
+    begun     whether the status line was sent: then errors are events
+    complete  whether the whole answer was sent
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -69,21 +69,20 @@ class AnswerWriter:
 
     @property
     def stalled(self) -> bool:
-        """Whether the client has taken nothing of what is being written for too long."""
+        """Whether the client has read nothing of what is being written for too long."""
         return self._lock.locked() and self._now() - self._writing_since > self._timers.stall
 
     @property
     def silent(self) -> bool:
-        """Whether what is kept back has waited for long enough, so that `fill` is to be called. Never while something
-        is written."""
+        """Whether held data has waited long enough, so that `fill` must be called. Never while something is written."""
         return not (self.begun or self._lock.locked()) and self._now() >= self._held_until
 
     async def fill(self) -> None:
-        """Sends what was kept back; nothing when the provider was quicker."""
+        """Sends what was held; nothing if the provider was faster."""
         raise NotImplementedError
 
     async def end(self) -> web.StreamResponse:
-        """The end of the body, unless it went out with the last event."""
+        """Sends the end of the body, unless it was sent with the last event. Raises ProxyError."""
         response = self._ledger.response
         if response is None:
             raise ProxyError("the provider sent nothing", kind="bad_answer")
@@ -92,7 +91,7 @@ class AnswerWriter:
         return response
 
     async def _write_data(self, data: bytes, events: int, *, last: bool = False) -> None:
-        """In one piece with the head before it, and with the end of the body after the last."""
+        """Writes data, the first together with the head, the last with the end of the body."""
         async with self._lock:
             self._writing_since = self._now()
             response = self._ledger.response
@@ -109,7 +108,7 @@ class AnswerWriter:
             self._ledger.tell(Progress(len(data), events))
 
     def _keep(self, data: bytes) -> None:
-        """Gives the capture what was written."""
+        """Adds what was written to the capture."""
         self._ledger.capture.streamed(data)
 
 
@@ -127,7 +126,7 @@ class EventWriter(AnswerWriter):
         grace_s = ledger.inquiry.state.config().stream_grace_ms / 1000
         self._held_until = candidates.held_until(self._now(), grace_s)
         self._over = False
-        self._said = Visible.NOTHING  # by all that was encoded, whether or not it gave bytes
+        self._said = Visible.NOTHING  # the level of all that was encoded, even if it gave no bytes
 
     def _head(self) -> web.StreamResponse:
         return EventStream(headers=HEADERS | self._ledger.head)
@@ -139,8 +138,8 @@ class EventWriter(AnswerWriter):
         return Visible.NOTHING if self._said <= Visible.FRAMING else Visible.BUFFERED
 
     async def send(self, events: list[Event]) -> None:
-        """Passes a batch on. Framing without content is kept until content comes or the grace is over, so that a
-        failure before it keeps its status. One answer has one `message_start`, even if another account continues it."""
+        """Passes a batch on. Framing is held until content comes or the grace is over, so that a failure before that
+        keeps its status. One answer has one `message_start`, even if another account continues it."""
         if self._said <= Visible.FRAMING:
             events = self._framed(events)
             if not events:
@@ -148,12 +147,12 @@ class EventWriter(AnswerWriter):
         await self._write(events)
 
     def _framed(self, events: list[Event]) -> list[Event]:
-        """What of a batch goes out as long as nothing but framing has."""
+        """The events of a batch that are sent while only framing was sent before."""
         if self._held or self.begun:
             events = [event for event in events if event["type"] != "message_start"]
         if self.begun:
             return events
-        shown = [event for event in events if event["type"] != "ping"]  # of no use before the content
+        shown = [event for event in events if event["type"] != "ping"]  # useless before the content
         for event in shown:
             if event["type"] != "message_start":
                 held, self._held = self._held, []
@@ -162,19 +161,19 @@ class EventWriter(AnswerWriter):
         return []
 
     async def fail(self, error: ProxyError) -> None:
-        """The error as the last event."""
+        """Sends the error as the last event."""
         self._over = True
         await self._write_data(self._renderer.failure(error), 1, last=True)
 
     @property
     def silent(self) -> bool:
-        """Also whether nothing was sent for long in the middle of the answer."""
+        """As in the base class; also whether nothing was sent for long within the answer."""
         if self.begun:
             return not (self._over or self._lock.locked()) and self._now() - self._written >= self._timers.keepalive
         return bool(self._held) and super().silent
 
     async def fill(self) -> None:
-        """Sends what was held back, or a sign of life; nothing when the provider was quicker."""
+        """Sends what was held, or a keepalive; nothing if the provider was faster."""
         if not self.silent:
             return
         if self.begun:
@@ -198,7 +197,7 @@ class EventWriter(AnswerWriter):
 
 
 class AnswerObserver:
-    """Tells the ledger what it needs to know of an answer."""
+    """Reports the beginning and the token counts of an answer to the ledger."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -216,19 +215,19 @@ class AnswerObserver:
 
 
 def watched(ledger: Ledger, writer: AnswerWriter | None = None) -> AbstractAsyncContextManager[None]:
-    """While inside, a client that leaves cancels the current task within a second, in whatever runner the application
-    is mounted; and `writer` fills silences. Raises what failed there as a ProxyError. Work that goes on although the
-    answer is out whole is ended, and that is no error: the connection may have the client's next request already."""
+    """While inside, a client that leaves cancels the current task within a second, in any runner; and `writer` fills
+    silences. Raises a failure of that as a ProxyError. Work that goes on after the whole answer was sent is ended
+    without an error, since the connection may already have the client's next request."""
     return _Watch(ledger, writer)
 
 
 class _Watch:
-    """Cancels the work once the client is gone, or takes nothing any more, or has the whole answer for a while. What
-    failed while a silence was filled cancels it too, and is left in `_error`: the cancellation is turned into it.
-    `_enough` says that it was cancelled for nothing else than the whole answer.
+    """Cancels the work once the client is gone, or reads nothing any more, or has had the whole answer for a while. A
+    failure while filling a silence cancels it too, and is kept in `_error`, which the cancellation becomes. `_enough`:
+    whether it was cancelled only because of the whole answer.
 
-    A timer, and a task only to fill a silence: most answers end before it is wound up again. A class, since the frame
-    of a generator would hold the cancellation, and that the frame, until the garbage is collected."""
+    It uses a timer, and a task only to fill a silence: most answers end before the timer is set again. It is a class,
+    since the frame of a generator would hold the cancellation, and that the frame, until garbage is collected."""
 
     def __init__(self, ledger: Ledger, writer: AnswerWriter | None) -> None:
         self._ledger = ledger
@@ -236,7 +235,7 @@ class _Watch:
         self._timers = ledger.inquiry.state.timers
         self._filling: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._complete = False  # at the last look
+        self._complete = False  # whether the answer was complete at the last check
         self._error: ProxyError | None = None
         self._enough = False
 
@@ -257,14 +256,14 @@ class _Watch:
             await self.close()
 
     def _is_over(self) -> bool:
-        """Whether the cancellation was for the whole answer, and goes no further. Raises the ProxyError that it stands
-        for."""
+        """Whether the cancellation was because of the whole answer, and ends here. Raises the ProxyError that it
+        represents."""
         known = self._error
         if not (known or self._enough):
             known = self._ledger.inquiry.state.running.stopped()
             if known is None:  # the client left
                 return False
-        elif self._work.uncancel():  # somebody else wants the end as well
+        elif self._work.uncancel():  # it was cancelled by others as well
             return False
         if known is not None:
             raise known from None
@@ -281,7 +280,7 @@ class _Watch:
         if self._ledger.inquiry.left:
             self._cancel()
         elif writer is not None and writer.stalled:
-            self._ledger.break_off()  # closing would wait until the client takes what is written
+            self._ledger.break_off()  # closing would wait until the client reads what is written
             self._cancel()
         elif self._complete:
             self._enough = self._cancel()
@@ -309,7 +308,8 @@ class _Watch:
             self._timer = self._loop.call_later(self._timers.tick, self._look)
 
     def _cancel(self) -> bool:
-        """Not twice, since that would cut the clean-up short: the runner may have been quicker. Whether it was us."""
+        """Cancels the work, unless the runner did: a second cancellation would interrupt the clean-up. Returns whether
+        it was us."""
         return not self._work.cancelling() and self._work.cancel()
 
 
@@ -332,7 +332,7 @@ def _asked(provider: Provider, call: Call, through: Through | None) -> Batches:
 
 
 class StreamedAnswer:
-    """An answer as events, each batch of them sent when it comes."""
+    """An answer as events, each batch sent as it comes."""
 
     def __init__(self, ledger: Ledger, call: Call, writer: EventWriter, through: Through | None) -> None:
         self.call = call
@@ -352,10 +352,10 @@ class StreamedAnswer:
             if not writer.complete:
                 raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
             await writer.end()
-        return await writer.end()  # which went out before, however the work ended
+        return await writer.end()  # it was sent before, however the work ended
 
     async def fail(self, error: ProxyError) -> web.StreamResponse:
-        """The error as the last event, unless the answer is out whole."""
+        """Sends the error as the last event, unless the whole answer was sent."""
         ledger, writer = self._ledger, self._writer
         known = explained(ledger.inquiry.state, error, ledger.account, ledger.model)
         async with watched(ledger, writer):
@@ -401,7 +401,7 @@ class WholeAnswer:
 
 
 async def send_json(ledger: Ledger, body: Mapping[str, Any]) -> web.Response:
-    """Sends a whole body here and not after the handler, so that it is completed when it is sent."""
+    """Sends a whole body here and not after the handler, so that the request is completed once it is sent."""
     response = json_response(body, headers=ledger.head)
     ledger.response = response
     ledger.replied(response)
@@ -414,7 +414,7 @@ async def send_json(ledger: Ledger, body: Mapping[str, Any]) -> web.Response:
 
 @asynccontextmanager
 async def reading_client(ledger: Ledger) -> AsyncIterator[None]:
-    """While inside, a client that takes nothing for long is given up."""
+    """While inside, gives up a client that reads nothing for long. Raises ConnectionResetError."""
     try:
         async with asyncio.timeout(ledger.inquiry.state.timers.stall):
             yield

@@ -152,7 +152,7 @@ async def test_a_stream_of_the_monitor_ends_with_its_key(sandbox: Sandbox, tmp_p
 async def test_a_damaged_file_is_told_to_whoever_runs_it(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "keys.json").write_text("{")
     async with Live(sandbox, tmp_path, caller_keys=tmp_path / "keys.json") as live:
-        assert [record["reason"] for record in live.notes.all("keys_not_used")] == ["it is no JSON"]
+        assert [record["reason"] for record in live.notes.all("keys_not_used")] == ["it is not JSON"]
         assert (await live.post(ask(), headers=bearer("anna"))).status == 401
 
 
