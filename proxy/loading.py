@@ -226,8 +226,8 @@ def unknown_variables(environment: Mapping[str, str], settings: Iterable[Setting
     for name in sorted(name for name in environment if name.startswith(_OURS) and name not in names):
         rest = cut(name.removeprefix(_OURS))
         own = _OF_A_PROVIDER.match(rest)
-        beside = [one for one in known if own and one.startswith(own[0])]
-        near = difflib.get_close_matches(rest, beside or known, 1, _NEARLY)
+        siblings = [one for one in known if own and one.startswith(own[0])]
+        near = difflib.get_close_matches(rest, siblings or known, 1, _NEARLY)
         if near or own:
             warnings.append(f"unknown variable {_OURS}{visible(rest)}{_meant([known[one] for one in near])}")
     return warnings

@@ -220,13 +220,13 @@ def models_row(
     label: str,
     known: Container[str],
     form: Callable[[str], str] = str,
-    ways: str = "in the ways of the base that is named, else of the nearest by name",
+    ways: str = "with the behaviour of the named base, else of the nearest by name",
 ) -> Any:
     """The field `models` of a section: ids that its provider does not list, see `added_models`.
 
     ways  how the ids behave, for the help
     """
-    help = f"Ids that {label} serves beside its own, {ways}."
+    help = f"Further ids that {label} serves, {ways}."
     return row(f"{label}.models", f"PROXY_{label.upper()}_MODELS", (), added_models(label, known, form), help)
 
 

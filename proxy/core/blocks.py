@@ -122,7 +122,7 @@ SERVER_TOOL_USE = BlockType(
 SERVER_TOOL_RESULT = BlockType(
     "web_search_tool_result", requests=frozenset({"messages", "responses"}), answers=_MESSAGES
 )
-#: The result of a search of X, which one service has beside the web search.
+#: The result of a search of X, which one service has in addition to the web search.
 X_SEARCH_RESULT = BlockType("x_search_tool_result", requests=SERVER_TOOL_RESULT.requests, answers=_MESSAGES)
 
 BLOCKS: Mapping[str, BlockType] = {

@@ -67,7 +67,7 @@ def merged(events: list[Event]) -> list[Event]:
         return events
     out: list[Event] = []
     pieces: list[str] = []
-    place: tuple[int, str] | None = None  # of the text that may go on: its block and the type of its deltas
+    place: tuple[int, str] | None = None  # of the text that may continue: its block and the type of its deltas
     member = ""
     for event in events:
         delta = event["delta"] if event["type"] == "content_block_delta" else None

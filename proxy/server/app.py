@@ -160,8 +160,8 @@ async def _serving(
 ) -> AsyncIterator[None]:
     """Runs everything that lives as long as the application."""
     async with _connections(proxies, tuning, state.clock) as (http, direct, tokenizer):
-        beside = {"allowances": state.allowances, "happened": state.monitor.happened}
-        services = lent(http=http, direct=direct, tokenizer=tokenizer, **beside)
+        more = {"allowances": state.allowances, "happened": state.monitor.happened}
+        services = lent(http=http, direct=direct, tokenizer=tokenizer, **more)
         async with _counting(state), _remembering(state), _running(state, state.entries, services):
             yield
 

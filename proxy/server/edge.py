@@ -99,8 +99,8 @@ def _family_of(state: AppState, request: web.Request, route: ClientRoute | None)
     meant = _meant(state, request.path)
     if meant is not None:
         return MEDIA if meant in state.off else meant.family
-    beside = any(_folder(request.path) == _folder(one.path) for one in _all(state) if one.family is MEDIA)
-    return MEDIA if beside else MESSAGES
+    adjacent = any(_folder(request.path) == _folder(one.path) for one in _all(state) if one.family is MEDIA)
+    return MEDIA if adjacent else MESSAGES
 
 
 def _all(state: AppState) -> Iterator[ClientRoute]:

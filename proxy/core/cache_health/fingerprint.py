@@ -146,8 +146,8 @@ def _block(role: str, block: Any) -> tuple[int, int]:
         return hash((role, text)), len(text)
     if kind not in _LARGE:
         return _whole(role, block)
-    member, beside = _LARGE[kind]
-    value, said = block.get(member), (kind, role, _word(block.get(beside)))
+    member, other = _LARGE[kind]
+    value, said = block.get(member), (kind, role, _word(block.get(other)))
     if type(value) is dict:
         value = value.get("data")
     if type(value) is str:

@@ -86,7 +86,7 @@ class HeldAnswer:
         self.body.add(piece)
         self._parsed += _without_pictures(piece) if self._shortens else piece
         if len(self._parsed) > MAX_PARSED_BYTES:
-            raise BadAnswer(f"the answer has more than {MAX_PARSED_BYTES} bytes beside its pictures")
+            raise BadAnswer(f"the answer has more than {MAX_PARSED_BYTES} bytes without its pictures")
 
     def end(self) -> Mapping[str, Any]:
         """The whole answer as an object, perhaps with shortened base64; for use in a thread. Raises BadAnswer if it is

@@ -78,7 +78,7 @@ class LongString:
         end = units.end() if units else 0
         self._rest = text[end:]
         if (last and self._rest) or len(self._rest) >= _LONGEST_UNIT:
-            raise not_json("a string has an escape that is none, or half of a surrogate pair")
+            raise not_json("a string has an invalid escape, or half of a surrogate pair")
         return str(load_json(f'"{text[:end]}"'))
 
     def text(self) -> str:

@@ -20,7 +20,7 @@ ONCE_MORE = 4
 #: Most characters of one member that count when it is written again.
 MAX_COUNTED = 64 * 1024
 
-_SPEAKS_FOR_ITSELF = frozenset({"type", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref"})
+_NEEDS_NO_TYPE = frozenset({"type", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref"})
 
 #: (type, keywords that imply it); the first keyword that is present decides.
 _ABOUT = (
@@ -102,14 +102,14 @@ class _Writer:
             self._cut = self._refers = True
             return schema
         result = self._resolved(schema, trail, depth)
-        return {**result, "type": _type_of(result)} if result.keys().isdisjoint(_SPEAKS_FOR_ITSELF) else result
+        return {**result, "type": _type_of(result)} if result.keys().isdisjoint(_NEEDS_NO_TYPE) else result
 
     def _resolved(self, schema: Mapping[str, Any], trail: tuple[str, ...], depth: int) -> dict[str, Any]:
         found = self._referred(schema["$ref"], trail, depth) if "$ref" in schema else None
         if found is None:
             return self._children(schema, trail, depth)
-        beside = {key: value for key, value in schema.items() if key != "$ref" and value is not NO_PROPERTIES}
-        return {**found, **self._children(beside, trail, depth)} if beside else found
+        others = {key: value for key, value in schema.items() if key != "$ref" and value is not NO_PROPERTIES}
+        return {**found, **self._children(others, trail, depth)} if others else found
 
     def _children(self, schema: Mapping[str, Any], trail: tuple[str, ...], depth: int) -> dict[str, Any]:
         self._refers = self._refers or isinstance(schema.get("$ref"), str)

@@ -79,7 +79,7 @@ class Meter:
         now, limits = self._clock(), key.limits
         used = self._used(key.name, now)
         if limits.tokens_per_day is not None and used.tokens >= limits.tokens_per_day:
-            what = f"the {limits.tokens_per_day} tokens a day of the key {key.name} are used; it goes on at 0:00 UTC"
+            what = f"the {limits.tokens_per_day} tokens a day of the key {key.name} are used up until 0:00 UTC"
             raise BusyError(what, retry_after=DAY_S - math.floor(now) % DAY_S)
         if limits.per_minute is not None:
             self._begin(key.name, limits.per_minute, now)

@@ -144,7 +144,7 @@ def read_keys(path: Path) -> dict[str, CallerKey] | None:
     try:
         return _read(path)
     except BadKeys as error:
-        message = f"the callers' keys in {path} cannot be used: {error}; nobody gets in with one until it is mended"
+        message = f"the callers' keys in {path} cannot be used: {error}; no key is accepted until it is repaired"
         raise ProxyError(message, kind="sign_in") from None
 
 

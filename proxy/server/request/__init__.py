@@ -1,1 +1,1 @@
-"""What a request is: how it is admitted, who may answer it, where it is reported. Nothing here knows who serves it."""
+"""Everything about a request except serving it: its admission, its candidates, its reports."""

@@ -23,7 +23,7 @@ LOOK_S = 0.5
 #: Kinds of reasons that occur once and pass.
 _PASSING = frozenset({"compaction", "messages", "time", "provider", "model", "effort"})
 #: Maximum number of models that are remembered for having reported cached input.
-_MAX_TELLING = 1024
+_MAX_REPORTING = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class CacheWatch:
 
     def __init__(self) -> None:
         self.memory = Memory()
-        self._telling: set[tuple[str, str]] = set()
+        self._reporting: set[tuple[str, str]] = set()
         self._caching: dict[type[Provider], bool] = {}
 
     def caching(self, provider: Provider) -> Caching | None:
@@ -75,13 +75,13 @@ class CacheWatch:
             self._caching[kind] = isinstance(provider, Caching)
         return cast(Caching, provider) if self._caching[kind] else None
 
-    def tells(self, provider: Provider, model: str, cached: int) -> bool:
+    def reports_cached(self, provider: Provider, model: str, cached: int) -> bool:
         """Whether a count of cached input is real: some services never report one, and 0 then means nothing. A model
         that has reported one will report it again."""
         key = provider.label, model
-        if cached and len(self._telling) < _MAX_TELLING:
-            self._telling.add(key)
-        if cached > 0 or key in self._telling:
+        if cached and len(self._reporting) < _MAX_REPORTING:
+            self._reporting.add(key)
+        if cached > 0 or key in self._reporting:
             return True
         caching = self.caching(provider)
         return caching is not None and caching.tells_cached(model)
@@ -126,7 +126,11 @@ class CacheCheck:
         """Notes the answer's input counts and returns the cached one, None if the service does not report it. An input
         of 0 comes from an answer without counts."""
         asked = self._asked
-        if not input_tokens or cached is None or not self._watch.tells(asked.provider, asked.target.model, cached):
+        if (
+            not input_tokens
+            or cached is None
+            or not self._watch.reports_cached(asked.provider, asked.target.model, cached)
+        ):
             return None
         self._counts = input_tokens, cached
         return cached

@@ -59,7 +59,7 @@ def test_the_bound_of_an_answer(shortens: bool) -> None:
 def test_what_is_parsed_is_bounded_as_well() -> None:
     body = json.dumps({"data": [{"b64_json": "A" * 50 * MAX_PARSED_BYTES}]}).encode()
     assert held(body, [*range(0, len(body), PIECE_BYTES)]).end()["data"]
-    with pytest.raises(BadAnswer, match="beside its pictures"):
+    with pytest.raises(BadAnswer, match="without its pictures"):
         held(b'{"a":"' + b"!" * MAX_PARSED_BYTES + b'"}')
 
 

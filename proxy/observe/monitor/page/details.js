@@ -235,10 +235,10 @@ export class Details {
     if (!this.#panel.contains(document.activeElement)) this.#from = document.activeElement;
     this.#opened = { kind, id, row: null };
     this.#body.replaceChildren(...view.elements);
-    this.#body.scrollTop = 0;
     setText(byId("details-kind"), view.kind);
     this.update(snapshot, now);
     setHidden(this.#panel, false);
+    this.#body.scrollTop = 0;
     document.body.dataset.details = "open";
     this.#panel.focus();
     this.after();
