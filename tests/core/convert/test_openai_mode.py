@@ -373,6 +373,17 @@ def test_verbosity_and_strict_functions_go_where_they_are_known(lenient: bool) -
     assert found.ignored == (("text.verbosity", "tools[0].strict") if lenient else ())
 
 
+def test_a_function_whose_schema_cannot_be_strict_is_handed_on_as_it_is_and_named() -> None:
+    """Strict mode would make the model fill what is optional."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    schemas = [{**schema, "required": ["a"]}, schema, {**schema, "required": ["a"], "patternProperties": {"x": {}}}]
+    tools = [function_tool("responses", f"f{at}", strict=True, parameters=one) for at, one in enumerate(schemas)]
+    found = parse("responses", "gpt-5.6-luna", tools=tools)
+    assert ["strict" in tool for tool in found.request["tools"]] == [True, False, False]
+    assert [tool["input_schema"] for tool in found.request["tools"]] == schemas
+    assert found.ignored == ("tools[1].strict", "tools[2].strict")
+
+
 @rows(
     "word, effort, ignored",
     [("minimal", "low", ()), ("none", "low", ()), ("ultra", "max", ()), ("XHigh", "xhigh", ()), ("purple", None, True)],

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from cursor_talk import CONTEXT, END, TURN, Step, Talk, all_over, calls, fault, folded, plays, result, said, shell, text
-from harness import Live, ask, until, watch_often, with_live
+from harness import Live, ask, kinds, texts, until, watch_often, with_live
 
 from proxy.providers.p5_cursor.run.watch import RunTimers
 from proxy.providers.p5_cursor.wire import envelopes
@@ -109,7 +109,24 @@ async def test_no_heartbeat_follows_the_turn_while_a_client_reads_slowly(live: L
     await all_over(live)
 
 
+async def test_an_envelope_that_is_no_message_never_ends_in_a_whole_answer(live: Live) -> None:
+    plays(live, CONTEXT, text("Hi"), {"type": "payload", "hex": "0a0541"})
+    events = (await Talk(live, "hello").ask()).events
+    assert texts(events) == "Hi" and kinds(events)[-1] == "error"
+    await all_over(live)
+
+
 # -- tools
+
+
+async def test_a_call_may_be_taken_back_before_its_client_runs_it(live: Live) -> None:
+    plays(live, CONTEXT, shell(), {"type": "abort", "id": 1}, text("never mind"), TURN, END)
+    talk = Talk(live, "hello")
+    message = await talk.turn()
+    if calls(message):  # it was offered already
+        message = await talk.turn(result(calls(message)[0], "too late"))
+    assert said(message) == "never mind" and live.sandbox.p5.total_requests == 1
+    await all_over(live)
 
 
 async def test_the_result_of_a_call_that_was_taken_back_is_not_sent(live: Live) -> None:
