@@ -195,7 +195,7 @@ async def test_p2_and_p4_on_this_machine_are_reached_directly(sandbox: Sandbox, 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
-    [(whole("503 Busy"), "status 503"), (b"", "broken off"), (None, "50 ms")],
+    [(whole("503 Busy"), "status 503"), (b"", "broke off"), (None, "50 ms")],
     ids=["refused", "broken", "silent"],
 )
 async def test_a_tunnel_that_fails_is_no_reason_for_http(

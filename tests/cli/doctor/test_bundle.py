@@ -143,4 +143,4 @@ async def test_a_file_that_exists_stays(world: World) -> None:
 async def test_a_set_up_that_cannot_be_read_gives_an_archive_too(world: World) -> None:
     world.write("config/config.json", "{oops")
     status, _ = await world.run("--bundle", "b.tar.gz", "--offline")
-    assert status == 1 and "no JSON" in _members(world.root / "here" / "b.tar.gz")["report.txt"]
+    assert status == 1 and "not JSON" in _members(world.root / "here" / "b.tar.gz")["report.txt"]

@@ -168,7 +168,7 @@ def test_no_body_is_copied_for_every_piece_of_it() -> None:
     assert found_by(growing_bytes, BEGUN) == {}
 
 
-#: What an error is called where it is caught or handed on, and members that nothing else has.
+#: What an error is called where it is caught or handed on, and members that nothing else has but a row of the monitor.
 ERRORS = frozenset({"error", "failure", "cause", "caught", "exc", "known", "refused"})
 MEMBERS = frozenset({"message", "retry_after", "repeatable", "upstream_id", "lasting"})
 #: One of them, and an assignment behind it in the line.
@@ -179,7 +179,7 @@ def changed_errors(tree: ast.AST) -> Iterator[str]:
     stored = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
     for node in stored:
         name = ast.unparse(node.value)
-        if name in ERRORS or (node.attr in MEMBERS and name != "self"):
+        if name in ERRORS or (node.attr in MEMBERS and name not in ("self", "request")):
             yield ast.unparse(node)
 
 
