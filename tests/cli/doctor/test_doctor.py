@@ -84,7 +84,9 @@ KEY = {"PROXY_API_KEY": "k" * 20, "ANTHROPIC_AUTH_TOKEN": "k" * 20}
 OPENAI = {"OPENAI_BASE_URL": "{url}/v1", "OPENAI_API_KEY": "another", "PROXY_P1_RESPONSES_API": "1"}
 CODEX = '[model_providers.here]\nbase_url = "http://127.0.0.1:{port}/"\nwire_api = "responses"\n'
 BROKEN = (
-    Broken("not JSON", "not JSON", "edit {config}/config.json", prepare=lambda w: w.write("config/config.json", "{oops")),
+    Broken(
+        "not JSON", "not JSON", "edit {config}/config.json", prepare=lambda w: w.write("config/config.json", "{oops")
+    ),
     Broken("no folder", "is not a folder", " config init", variables={"PROXY_CONFIG_DIR": "{root}/nowhere"}),
     Broken(
         "a value that does not fit",
