@@ -157,7 +157,7 @@ TRIED = {
 #: A client that starts slowly needs a second or two; one that waits for something is ended.
 VERSION_S = 8.0
 _VERSION = re.compile(r"\b\d+(?:\.\d+)+\b")
-#: Of the output.
+#: Bytes that are read of a client's output.
 MAX_OUTPUT_BYTES = 4096
 
 

@@ -21,10 +21,10 @@ _RIGHT = frozenset({"requests", "input", "cached", "newest", "expected"})
 
 
 def cache_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Of each session the main conversation and its agents, the session that was seen last comes first.
+    """Returns a row for the main conversation and each agent of every session, the session seen last first.
 
-    Shares are 0 to 1, None where they are not known: `cached` of all input of its life, `newest` of its newest request
-    that told it, and what was `expected` of that.
+    Shares are 0 to 1, None where they are unknown: `cached` of all input of its life, `newest` of its newest request
+    that reported one, and what was `expected` of that.
     """
     sessions = sorted(snapshot.sessions, key=lambda session: -session.last_seen)
     return [

@@ -139,7 +139,7 @@ async def _run_demo(_arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _setup(context: Context) -> list[str]:
-    """As that of `serve`, for a proxy that does not run."""
+    """Returns the lines that `serve` shows, for the demo, in which no proxy runs."""
     config = _config(context)
     url = reachable(config.bind_address, config.port)
     catalogs = {entry.label: entry.catalog_now(config) for entry in context.providers}

@@ -106,7 +106,7 @@ def newest_share(row: Row) -> float | None:
 
 
 def life_share(row: Row) -> float | None:
-    """Of all input, else that which was measured last."""
+    """The cached share of all input, else the share that was measured last."""
     ratio = _ratio(row)
     return row.cache.cached if ratio is None else ratio
 

@@ -133,7 +133,7 @@ def decimal(number: float) -> str:
 
 
 def data(count: float) -> str:
-    """Of so many bytes."""
+    """A number of bytes, as shown."""
     if count < 1_024:
         return f"{count:.0f} B"
     return f"{count / 1_024:.1f} KB" if count < 1_048_576 else f"{count / 1_048_576:.1f} MB"

@@ -167,7 +167,7 @@ class EventWriter(AnswerWriter):
 
     @property
     def silent(self) -> bool:
-        """As in the base class; also whether nothing was sent for long within the answer."""
+        """Whether held data has waited long enough, or nothing was sent for long within the answer."""
         if self.begun:
             return not (self._over or self._lock.locked()) and self._now() - self._written >= self._timers.keepalive
         return bool(self._held) and super().silent

@@ -49,7 +49,7 @@ def _read(artifact: Artifact) -> CachedInput | None:
 
 
 def _cached(usage: Mapping[str, Any]) -> CachedInput | None:
-    """Of the Messages API, where cached tokens are counted apart, or of the others, where they are among the rest."""
+    """Reads input tokens: the Messages API counts cached ones apart, the other APIs among the rest."""
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
     tokens = _number(usage, "prompt_tokens") or _number(usage, "input_tokens")
     cached = _number(details, "cached_tokens") if isinstance(details, Mapping) else 0
