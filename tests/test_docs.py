@@ -91,3 +91,10 @@ def test_nothing_leads_out_of_the_project() -> None:
     for path in [*tracked, ROOT / "README.md", ROOT / "CHANGELOG.md"]:
         if path.is_file() and path.suffix in {".py", ".md", ".json", ""}:
             assert word not in path.read_text(errors="replace"), path
+
+
+def test_the_tests_that_scripts_test_names_are_there() -> None:
+    """Pytest runs nothing at all when one of several names is wrong."""
+    named = re.findall(r"(tests/[\w/]+\.py)::(\w+)", (ROOT / "scripts/test").read_text())
+    missing = [f"{file}::{name}" for file, name in named if f"def {name}(" not in (ROOT / file).read_text()]
+    assert named and missing == []
