@@ -21,10 +21,10 @@ from openai_live import BOTH, body_for
 from samples import each, rows, sampled
 from wires import WIRES, Wire
 
-from proxy.core.error_bodies import masked, shown_bytes
+from proxy.core.hiding.secret import BLANK, Secret, blanked, blanked_bytes
+from proxy.core.hiding.texts import MAX_TEXT_BYTES, masked, shown_bytes, shown_query
+from proxy.core.hiding.walk import redact
 from proxy.core.invalid import MAX_SHOWN, cut
-from proxy.core.secret import BLANK, Secret, blanked, blanked_bytes
-from proxy.observe.log.redact import MAX_TEXT_BYTES, redact, shown_query
 from proxy.sandbox import Sandbox
 
 KEY = "caller-k3y"

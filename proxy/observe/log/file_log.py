@@ -16,9 +16,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.secret import blanked
+from proxy.core.hiding.texts import MAX_TEXT_BYTES, cut_text
+from proxy.core.hiding.walk import redact
 from proxy.core.sse import dump_printable
-from proxy.observe.log.redact import MAX_TEXT_BYTES, cut_text, redact
 from proxy.observe.log.storage import (
     KEPT_ERRORS,
     KEPT_LOGS,

@@ -6,10 +6,11 @@ import logging
 from contextlib import suppress
 from typing import Any
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.secret import blanked
+from proxy.core.hiding.texts import MAX_TEXT_BYTES
+from proxy.core.hiding.walk import redact
 from proxy.core.sse import dump_printable
 from proxy.observe.lifecycle import NullLog
-from proxy.observe.log.redact import MAX_TEXT_BYTES, redact
 
 #: Our levels in the terms of the standard library.
 STDLIB_LEVELS = {

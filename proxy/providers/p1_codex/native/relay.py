@@ -12,10 +12,11 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from proxy.core.error_bodies import error_event, shown_bytes
+from proxy.core.error_bodies import error_event
+from proxy.core.hiding.secret import blanked, blanked_bytes
+from proxy.core.hiding.texts import shown_bytes
 from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.responses_events import ENDS, UNREADABLE, is_last, responses_failure, responses_usage
-from proxy.core.secret import blanked, blanked_bytes
 from proxy.core.sse import FrameTooLarge, SSEDecoder, TooManyLines
 from proxy.core.tokens.usage import Usage
 from proxy.errors import PROTOCOL_ERROR, UpstreamError

@@ -13,8 +13,8 @@ import aiohttp
 from aiohttp import WSMessage, WSMsgType
 
 from proxy.core.bodies.decode import load_long_json
+from proxy.core.hiding.secret import blanked
 from proxy.core.responses_events import ENDS, UNREADABLE
-from proxy.core.secret import blanked
 from proxy.core.sse import load_json
 from proxy.providers.contract import LARGE_BYTES
 from proxy.providers.p1_codex.socket.frames import MAX_GARBAGE, SIZE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from proxy.core.secret import BLANK, Secret, blanked
+from proxy.core.hiding.secret import BLANK, Secret, blanked
 
 
 def test_a_secret_of_any_length_is_found_without_holding_the_loop() -> None:

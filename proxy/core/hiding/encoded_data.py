@@ -71,7 +71,7 @@ def without_runs(text: str, least: int = MIN_RUN) -> str:
 
 def _may_have_runs(text: str) -> bool:
     """Whether some word is as long as a run; a text of many words is not taken apart to learn it."""
-    return len(text) > _MAX_SPLIT or (len(text) >= MIN_WORD and any(len(word) >= MIN_WORD for word in text.split()))
+    return len(text) > _MAX_SPLIT or (len(text) >= MIN_WORD and max(map(len, text.split()), default=0) >= MIN_WORD)
 
 
 def _url(found: re.Match[str]) -> str:

@@ -9,8 +9,11 @@ from typing import Any
 
 from samples import rows
 
-from proxy.observe.capture.redaction import MAX_DEPTH, redacted, redacted_error, redacted_headers, redacted_text
+from proxy.core.hiding.keys import Level
+from proxy.core.hiding.texts import redacted_error, redacted_text
+from proxy.core.hiding.walk import BOUNDS, redacted, redacted_headers
 
+MAX_DEPTH = BOUNDS[Level.CAPTURE].depth
 DATA = base64.b64encode(random.Random(1).randbytes(3000)).decode()
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + random.Random(2).randbytes(90)).decode()
 JPEG = base64.b64encode(b"\xff\xd8\xff\xe0" + random.Random(3).randbytes(90)).decode()
