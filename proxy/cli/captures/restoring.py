@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.core.convert.responses.signatures import decode_signature, encode_signature
+from proxy.core.hiding.texts import NOTE
 
 SIDE = 32
 
@@ -102,8 +103,6 @@ _SAMPLES: dict[str, Callable[[], bytes]] = {
 }
 
 
-_REDACTED = re.compile(r"\[(?:redacted|bytes)(?: [a-z0-9-]+)?(?: len=(?P<length>\d+))?\]")
-
 #: In a schema these only say more of a property; without their words they are wrong.
 _DROPPED = frozenset({"format", "pattern", "$ref", "enum", "const", "default", "required"})
 
@@ -189,7 +188,7 @@ def restored_headers(headers: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _is_redacted(value: Any) -> bool:
-    return isinstance(value, str) and _REDACTED.fullmatch(value) is not None
+    return isinstance(value, str) and NOTE.fullmatch(value) is not None
 
 
 def _data(_restorer: Restorer, text: str, parent: Mapping[str, Any]) -> str:
@@ -207,7 +206,7 @@ def _picture(_restorer: Restorer, _text: str, _parent: Mapping[str, Any]) -> str
 def _schema_type(_restorer: Restorer, text: str, parent: Mapping[str, Any]) -> str:
     if "properties" in parent:
         return "object"
-    found = _REDACTED.fullmatch(text)
+    found = NOTE.fullmatch(text)
     return _TYPES.get(int(found["length"] or 0) if found else 0, "string")
 
 

@@ -152,10 +152,14 @@ class _Pass:
             return self._number(value)
         if kind is dict or isinstance(value, Mapping):
             return self._mapping(value, depth, key)
-        if isinstance(value, list | tuple | set | frozenset):
+        if isinstance(value, list | tuple):
             return self._sequence(value, depth, key)
-        if is_dataclass(value) and not isinstance(value, type | BaseException) and self._level is not Level.CAPTURE:
-            return self._mapping({field.name: getattr(value, field.name, None) for field in fields(value)}, depth, key)
+        if self._level is not Level.CAPTURE:  # which has plain data
+            if isinstance(value, set | frozenset):
+                return self._sequence(value, depth, key)
+            if is_dataclass(value) and not isinstance(value, type | BaseException):
+                members = {field.name: getattr(value, field.name, None) for field in fields(value)}
+                return self._mapping(members, depth, key)
         return self._leaf(value)
 
     def _mapping(self, value: Mapping[Any, Any], depth: int, key: str) -> Any:
@@ -243,11 +247,11 @@ class _Pass:
             return repr(value)
         if isinstance(value, bytes | bytearray | memoryview):
             return f"[bytes len={memoryview(value).nbytes}]"
-        is_object = self._level is not Level.CAPTURE  # which has plain data
-        if is_object and isinstance(value, BaseException):
-            return self._text(_exception(value))
-        if is_object and type(value).__module__.partition(".")[0] in _TEXTUAL:
-            return self._text(str(value))
+        if self._level is not Level.CAPTURE:
+            if isinstance(value, BaseException):
+                return self._text(_exception(value))
+            if type(value).__module__.partition(".")[0] in _TEXTUAL:
+                return self._text(str(value))
         return f"[{type(value).__name__}]"  # the repr of a response or a request shows its headers
 
 
