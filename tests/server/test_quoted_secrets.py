@@ -22,8 +22,7 @@ from samples import each, rows, sampled
 from wires import WIRES, Wire
 
 from proxy.core.hiding.secret import BLANK, Secret, blanked, blanked_bytes
-from proxy.core.hiding.texts import MAX_TEXT_BYTES, masked, shown_bytes, shown_query
-from proxy.core.hiding.walk import redact
+from proxy.core.hiding.texts import MAX_TEXT_BYTES, log_text, masked, shown_bytes, shown_query
 from proxy.core.invalid import MAX_SHOWN, cut
 from proxy.sandbox import Sandbox
 
@@ -308,7 +307,7 @@ def test_a_secret_that_a_cut_would_divide_is_blanked_before(before: int) -> None
 
 
 def redact_text_of(text: str) -> str:
-    shown = redact({"message": text})["message"]
+    shown = log_text(text)
     assert shown.endswith(" bytes]") and len(shown.encode()) < MAX_TEXT_BYTES + 40
     return str(shown)
 

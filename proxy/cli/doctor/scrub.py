@@ -21,9 +21,9 @@ from proxy.auth.store import MAX_FILE_BYTES
 from proxy.cli.doctor.client_files import claude_files
 from proxy.cli.doctor.finding import Setup
 from proxy.core.hiding.keys import Level
-from proxy.core.hiding.secret import Secret
-from proxy.core.hiding.texts import length_note, redacted_error
-from proxy.core.hiding.walk import reported
+from proxy.core.hiding.secret import BLANK, Secret, length_note
+from proxy.core.hiding.texts import redacted_error
+from proxy.core.hiding.walk import redacted
 from proxy.loading import settings_of
 
 #: Shorter values are words that stand in every text.
@@ -60,7 +60,7 @@ class Scrubber:
     def text(self, text: str) -> str:
         """A text with all of it taken out."""
         if self._secrets is not None:
-            text = self._secrets.sub("[redacted]", text)
+            text = self._secrets.sub(BLANK, text)
         if self._home:
             text = text.replace(self._home, "~")
         if self._host is not None:
@@ -70,11 +70,11 @@ class Scrubber:
 
     def value(self, value: Any) -> Any:
         """The same of all texts in a value, its keys included; what is credential or person by its key, too."""
-        return reported(value, Level.REPORT, self.text)
+        return redacted(value, Level.REPORT, self.text)
 
     def record(self, value: Any) -> Any:
         """The same of a record of the log, or of a failed answer: also without what somebody wrote to a model."""
-        return reported(value, Level.RECORD, self._message)
+        return redacted(value, Level.RECORD, self._message)
 
     def _message(self, text: str) -> str:
         shown = _QUOTED.sub(_quoted, self.text(text))

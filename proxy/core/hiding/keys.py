@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum, IntEnum, auto
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from proxy.core.auto_mode.policy import FIELD as SAFEGUARDS
@@ -42,59 +42,36 @@ class Row(NamedTuple):
 
     level  the first that hides them
     why    what is under them
-    prose  whether they are also hidden in JSON that is quoted within a text; names that are common words are not
+    names  with blanks between them
     """
 
     rule: Hides
     level: Level
     why: str
-    names: tuple[str, ...]
-    prose: bool = True
+    names: str
 
 
 #: Headers that sign a request in. Their values are looked for everywhere, see `secrets_of`.
-_SIGN_IN = ("authorization", "proxy_authorization", "x_api_key", "api_key")
+_SIGN_IN = "authorization proxy_authorization x_api_key api_key"
+_CREDENTIALS = "token bearer_token oauth_token oauth_access_token oauth_refresh_token authorization_token"
+_BASE64 = "b64_json partial_image_b64 image_base64 base64 encrypted_content thought_signature"
+_ASKED = "prompt prompts messages input content text system instructions arguments body request tools query"
+_ANSWERED = "output delta thinking summary title description partial_json"
 
 TABLE = (
-    Row(Hides.SECRET, Level.LOG, "signs a request in", (*_SIGN_IN, "cookie", "set_cookie")),
-    Row(Hides.SECRET, Level.LOG, "of a sign-in", ("access_token", "refresh_token", "id_token", "code_verifier")),
-    Row(Hides.SECRET, Level.LOG, "of a sign-in", ("access", "refresh", "code"), prose=False),
-    Row(Hides.SECRET, Level.LOG, "an account", ("chatgpt_account_id",)),
-    Row(
-        Hides.SECRET,
-        Level.CAPTURE,
-        "a credential of any service",
-        (
-            *("token", "bearer_token", "oauth_token", "oauth_access_token", "oauth_refresh_token"),
-            *("authorization_token", "client_secret", "secret", "password"),
-        ),
-    ),
-    Row(Hides.SECRET, Level.CAPTURE, "a person", ("email", "user_id", "account_id", "identity_id")),
-    Row(Hides.SECRET, Level.CAPTURE, "a person", ("identity", "subject", "sub"), prose=False),
-    Row(
-        Hides.LIST, Level.CAPTURE, "the user's machine, in auto mode; paths are keys in it", (SAFEGUARDS,), prose=False
-    ),
-    Row(Hides.DATA, Level.CAPTURE, "a picture or file", ("image_url", "file_data", "image_data"), prose=False),
-    Row(
-        Hides.DATA,
-        Level.CAPTURE,
-        "base64",
-        ("b64_json", "partial_image_b64", "image_base64", "base64", "encrypted_content", "thought_signature"),
-        prose=False,
-    ),
-    Row(Hides.MEMBER, Level.CAPTURE, "often data", ("data", "blob", "result", "signature"), prose=False),
-    Row(
-        Hides.CONTENT,
-        Level.RECORD,
-        "what somebody wrote, or a model answered",
-        (
-            *("prompt", "prompts", "messages", "input", "content", "text", "system", "instructions", "arguments"),
-            *("output", "body", "request", "tools", "delta", "thinking", "summary", "query", "title", "description"),
-            "partial_json",
-        ),
-        prose=False,
-    ),
+    Row(Hides.SECRET, Level.LOG, "signs a request in", f"{_SIGN_IN} cookie set_cookie"),
+    Row(Hides.SECRET, Level.LOG, "a sign-in", "access_token refresh_token id_token code_verifier access refresh code"),
+    Row(Hides.SECRET, Level.LOG, "an account", "chatgpt_account_id"),
+    Row(Hides.SECRET, Level.CAPTURE, "signs in at any service", f"{_CREDENTIALS} client_secret secret password"),
+    Row(Hides.SECRET, Level.CAPTURE, "a person", "email user_id account_id identity_id identity subject sub"),
+    Row(Hides.LIST, Level.CAPTURE, "the user's machine, in auto mode; paths are keys in it", SAFEGUARDS),
+    Row(Hides.DATA, Level.CAPTURE, "a picture or file", "image_url file_data image_data"),
+    Row(Hides.DATA, Level.CAPTURE, "base64", _BASE64),
+    Row(Hides.MEMBER, Level.CAPTURE, "often data", "data blob result signature"),
+    Row(Hides.CONTENT, Level.RECORD, "what somebody wrote, or a model answered", f"{_ASKED} {_ANSWERED}"),
 )
+#: Names of secrets that are common words: JSON that is quoted within a text may have them for anything.
+COMMON_WORDS = frozenset({"access", "refresh", "code", "identity", "subject", "sub"})
 
 #: Other keys that end like a credential: `page_token`, `db_password`. Not `max_tokens`.
 _ENDING = re.compile(r"(?:token|secret|password|passwd|apikey|authorization|credentials?|cookies?|privatekey)\Z")
@@ -126,18 +103,21 @@ def folded(name: str) -> str:
     return name.strip().lower().replace("-", "").replace("_", "")
 
 
-_ROWS = {folded(name): row for row in TABLE for name in row.names}
-_SIGN_IN_NAMES = frozenset(map(folded, _SIGN_IN))
+_ROWS = {folded(name): row for row in TABLE for name in row.names.split()}
+_SIGN_IN_NAMES = frozenset(map(folded, _SIGN_IN.split()))
 
 
-@lru_cache(4096)
-def _rule_of(name: str, level: Level) -> tuple[str, Hides | None]:
+def _rule_of(level: Level, name: str) -> tuple[str, Hides | None]:
     key = folded(name)
     row = _ROWS.get(key)
     if row is None or row.level > level:
         return key, Hides.ENDING if level > Level.LOG and _ENDING.search(key) else None
     is_gone = row.rule is Hides.SECRET and row.level is Level.LOG and level is not Level.CAPTURE
     return key, Hides.GONE if is_gone else row.rule
+
+
+#: Level -> `rule_of` for names of up to MAX_NAME characters. Those of fields are always the same.
+KNOWN_RULES = {level: lru_cache(4096)(partial(_rule_of, level)) for level in Level}
 
 
 def rule_of(name: str, level: Level) -> tuple[str, Hides | None]:
@@ -148,7 +128,7 @@ def rule_of(name: str, level: Level) -> tuple[str, Hides | None]:
     """
     if len(name) > MAX_NAME:
         name = name.strip()
-    return _rule_of(name, level) if len(name) <= MAX_NAME else ("", None)
+    return KNOWN_RULES[level](name) if len(name) <= MAX_NAME else ("", None)
 
 
 def is_secret_key(name: str) -> bool:
@@ -164,10 +144,7 @@ def is_secret_parameter(name: str) -> bool:
 @lru_cache(4096)
 def is_secret_header(name: str) -> bool:
     """Whether a capture shows no value of this header."""
-    row = _ROWS.get(folded(name))
-    return bool(_HEADER.search(name.strip().lower().replace("_", "-"))) or (
-        row is not None and row.rule is Hides.SECRET
-    )
+    return bool(_HEADER.search(name.strip().lower().replace("_", "-"))) or _is_secret(folded(name))
 
 
 def is_sign_in_header(name: str) -> bool:
@@ -179,17 +156,25 @@ def is_sign_in_header(name: str) -> bool:
 def is_quoted_secret(name: str) -> bool:
     """Whether a value under this name is hidden in JSON within a text."""
     key = folded(name)
-    row = _ROWS.get(key)
-    return (row is not None and row.rule is Hides.SECRET and row.prose) or key.endswith("token")
+    return (_is_secret(key) and key not in COMMON_WORDS) or key.endswith("token")
 
 
-def encoded_members(value: Mapping[str, Any], holder: str) -> frozenset[str]:
-    """Which members of an object hold encoded data. `value` has folded names; `holder` is the key above it, folded."""
-    media_type = next((value[name] for name in _MEDIA_TYPES if isinstance(value.get(name), str)), None)
-    if media_type is not None and not value.keys().isdisjoint(_MEDIA_MEMBERS):
-        return frozenset() if media_type.lower().startswith(_PLAIN_MEDIA) else _MEDIA_MEMBERS
+def _is_secret(key: str) -> bool:
+    return key in _ROWS and _ROWS[key].rule is Hides.SECRET
+
+
+def media_type(members: Mapping[str, Any]) -> str | None:
+    """The media type that an object names beside its data. `members` has folded names."""
+    return next((members[name] for name in _MEDIA_TYPES if isinstance(members.get(name), str)), None)
+
+
+def encoded_members(members: Mapping[str, Any], holder: str) -> frozenset[str]:
+    """Which members of an object hold encoded data. All names are folded; `holder` is the key of the object."""
+    beside = media_type(members)
+    if beside is not None and not members.keys().isdisjoint(_MEDIA_MEMBERS):
+        return frozenset() if beside.lower().startswith(_PLAIN_MEDIA) else _MEDIA_MEMBERS
     if holder in _DATA_HOLDERS:
         return frozenset({"data"})
-    kind = value.get("type")
+    kind = members.get("type")
     member = _ENCODED.get(kind.lower()) if isinstance(kind, str) else None
     return frozenset({member} if member else ())

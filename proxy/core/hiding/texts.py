@@ -1,21 +1,18 @@
 """What credentials and data look like within texts, and texts without them.
 
 What is taken away leaves a note: `[redacted]`, `[redacted len=N]`, `[redacted data-url len=N]`,
-`[redacted base64 len=N]`, `[redacted token len=N]`. `NOTE` finds one; captures are replayed by them.
+`[redacted base64 len=N]`, `[redacted token len=N]`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from urllib.parse import unquote_plus
 
 from proxy.core.hiding.encoded_data import without_data_urls, without_encoded, without_runs
 from proxy.core.hiding.keys import is_quoted_secret, is_secret_key, is_secret_parameter
-from proxy.core.hiding.secret import blanked, blanked_beginning, blanked_bytes
-
-NOTE = re.compile(r"\[(?:redacted|bytes)(?: [a-z0-9-]+)?(?: len=(?P<length>\d+))?\]")
+from proxy.core.hiding.secret import blanked, blanked_beginning, blanked_bytes, length_note
 
 #: Longer texts of a log are cut, in bytes of UTF-8.
 MAX_TEXT_BYTES = 4_000
@@ -30,7 +27,7 @@ SHOWN_PARAMETERS = frozenset({"beta", "limit", "after_id", "before_id", "provide
 _PLAIN_VALUE, _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]{0,40}"), re.compile(r"[a-z_]{1,24}")
 
 _PARAMETER = re.compile(r"(?:^|[?&#;])([^\s?&#;=\"'<>]{1,64})=")
-_PARAMETER_VALUE = re.compile(r"[^&#\s\"'<>]*")
+_PARAMETER_VALUE = re.compile(r"(?P<value>[^&#\s\"'<>]*)")
 _URL_SIGN_IN = re.compile(r"(?<=://)[^/\s?#@]+@")
 
 _TOKEN_MARKS = ("eyj", "k-", "xai-", "mp-")
@@ -45,7 +42,7 @@ _BASIC = re.compile(r"\b(basic\s{1,8}+)([A-Za-z0-9._~+/-]{8,}+=*)", re.IGNORECAS
 #: A key in JSON that is quoted within a text, or in a text that is nearly JSON, and the quote before its value.
 _QUOTED_KEY = re.compile(r"[\"']([A-Za-z][\w-]{1,63})\\{0,8}[\"']\s{0,8}:\s{0,8}(?=\\{0,8}[\"'])")
 #: The value: up to its closing quote, or to the end of the line where a text was cut.
-_QUOTED_VALUE = re.compile(r"(\\{0,8}[\"'])((?:(?!(?<!\\)\1)[^\n]){4,}+)")
+_QUOTED_VALUE = re.compile(r"(\\{0,8}[\"'])(?P<value>(?:(?!(?<!\\)\1)[^\n]){4,}+)")
 #: Encoded data in such JSON, where something in the text says that it is some.
 _QUOTED_DATA = re.compile(
     r"([\"'](?:data|blob|b64_json)\\{0,8}[\"']\s{0,8}:\s{0,8}\\{0,8}[\"'])([A-Za-z0-9+/=_-]{8,}+)(?=\\{0,8}[\"'])",
@@ -53,26 +50,15 @@ _QUOTED_DATA = re.compile(
 )
 
 
-def length_note(value: str) -> str:
-    """The note in place of a secret."""
-    return f"[redacted len={len(value)}]"
-
-
 # -- a log
 
 
-@lru_cache(8)
-def log_text(most: int | None) -> Callable[[str], str]:
-    """Takes secret parameters out of a text and cuts it to `most` bytes; None keeps it whole."""
-    short = (MAX_TEXT_BYTES if most is None else most) // _CHAR_BYTES
-
-    def shown(text: str) -> str:
-        if len(text) <= short and "=" not in text and "@" not in text:  # nothing to cut, nothing to hide
-            return text
-        # Cut first: what is thrown away needs no search. What remains of a secret is still found by its name.
-        return without_parameters(text if most is None else cut_text(text, most))
-
-    return shown
+def log_text(text: str, most: int = MAX_TEXT_BYTES) -> str:
+    """The text without secret parameters, cut to `most` bytes."""
+    if len(text) * _CHAR_BYTES <= most and "=" not in text and "@" not in text:  # nothing to cut, nothing to hide
+        return text
+    # Cut first: what is thrown away needs no search. What remains of a secret is still found by its name.
+    return without_parameters(cut_text(text, most))
 
 
 def without_parameters(text: str, is_secret: Callable[[str], bool] = is_secret_key) -> str:
@@ -84,18 +70,23 @@ def without_parameters(text: str, is_secret: Callable[[str], bool] = is_secret_k
     'GET /callback?state=1&code=[redacted len=3]'
     """
     text = _without_sign_ins(text)
-    if "=" not in text:
-        return text
+    # a text may also be a bare query, so its very beginning counts like the place after a `?`
+    return _without_values(text, _PARAMETER, _PARAMETER_VALUE, is_secret) if "=" in text else text
+
+
+def _without_values(
+    text: str, names: re.Pattern[str], values: re.Pattern[str], is_secret: Callable[[str], bool]
+) -> str:
+    """The text with a note in place of each value after a secret name."""
     parts: list[str] = []
     done = 0
-    # a text may also be a bare query, so its very beginning counts like the place after a `?`
-    for found in _PARAMETER.finditer(text):
-        if found.start() < done or not is_secret(unquote_plus(found[1])):
+    for name in names.finditer(text):
+        if name.start() < done or not is_secret(unquote_plus(name[1])):
             continue
-        value = _PARAMETER_VALUE.match(text, found.end())
-        end = value.end() if value else found.end()
-        parts += text[done : found.end()], length_note(text[found.end() : end])
-        done = end
+        value = values.match(text, name.end())
+        if value is not None:
+            parts += text[done : value.start("value")], length_note(value["value"])
+            done = value.end()
     return "".join(parts) + text[done:]
 
 
@@ -162,30 +153,19 @@ def redacted_text(text: str) -> str:
     text = _without_tokens(without_runs(text), lower)
     if "basic" in lower:
         text = _BASIC.sub(_headed, text)
-    return _without_quoted(text) if ":" in text and ('"' in text or "'" in text) else text
+    if ":" not in text or not ('"' in text or "'" in text):
+        return text
+    return _without_values(text, _QUOTED_KEY, _QUOTED_VALUE, is_quoted_secret)
 
 
 def _without_tokens(text: str, lower: str) -> str:
     if any(mark in lower for mark in _TOKEN_MARKS):
-        text = _TOKEN.sub(lambda found: f"[redacted token len={len(found[0])}]", text)
+        text = _TOKEN.sub(lambda found: length_note(found[0], "token"), text)
     return _BEARER.sub(_headed, text) if "bearer" in lower else text
 
 
 def _headed(found: re.Match[str]) -> str:
     return found[1] + length_note(found[2])
-
-
-def _without_quoted(text: str) -> str:
-    parts: list[str] = []
-    done = 0
-    for found in _QUOTED_KEY.finditer(text):
-        if found.start() < done or not is_quoted_secret(found[1]):
-            continue
-        value = _QUOTED_VALUE.match(text, found.end())
-        if value is not None:
-            parts += text[done : value.start(2)], length_note(value[2])
-            done = value.end()
-    return "".join(parts) + text[done:] if parts else text
 
 
 # -- an error message

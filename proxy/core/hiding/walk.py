@@ -11,10 +11,10 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from proxy.core.hiding.keys import (
+    KNOWN_RULES,
     MAX_NAME,
     Hides,
     Level,
@@ -24,31 +24,16 @@ from proxy.core.hiding.keys import (
     is_sign_in_header,
     rule_of,
 )
-from proxy.core.hiding.secret import BLANK, Secret
-from proxy.core.hiding.texts import MAX_TEXT_BYTES, length_note, log_text, redacted_error, redacted_text
+from proxy.core.hiding.secret import BLANK, Secret, length_note
+from proxy.core.hiding.texts import redacted_error, redacted_text
 from proxy.core.sse import dump_json, load_json
 
-
-class Bounds(NamedTuple):
-    """What of a value is shown.
-
-    depth   objects and lists this deep are left out; also the end of a structure that holds itself
-    values  an accidental list of a million entries must not keep the interpreter busy
-    bits    of a whole number: a longer one is a mistake, and past 4,300 digits Python refuses to print it
-    """
-
-    depth: int
-    values: int
-    bits: int
-
-
-_RECORDED = Bounds(depth=6, values=10_000, bits=256)
-BOUNDS = {
-    Level.LOG: _RECORDED,
-    Level.CAPTURE: Bounds(depth=100, values=sys.maxsize, bits=14_000),
-    Level.REPORT: _RECORDED,
-    Level.RECORD: _RECORDED,
-}
+#: Objects and lists this deep are left out, which also ends a structure that holds itself.
+MAX_DEPTH, MAX_CAPTURE_DEPTH = 6, 100
+#: Values that a log or a report looks at: an accidental list of a million entries must not keep the interpreter busy.
+MAX_VALUES = 10_000
+#: A longer whole number is a mistake, and past 4,300 digits Python refuses to print it.
+MAX_INT_BITS = 4_000
 
 #: Modules of types whose text is harmless and says more than their type name would: paths, UUIDs, dates.
 _TEXTUAL = frozenset({"pathlib", "uuid", "datetime"})
@@ -64,31 +49,15 @@ MIN_SECRET = 12
 _NUMBERS = frozenset({int, float, bool, type(None)})
 
 
-def redact(value: Any, *, max_text: int | None = MAX_TEXT_BYTES) -> Any:
-    """A copy for a log. `max_text=None` keeps texts whole.
-
-    >>> redact({"Authorization": "Bearer abc", "bytes": b"1234", "sizes": (1, 2)})
-    {'Authorization': '[redacted len=10]', 'bytes': '[bytes len=4]', 'sizes': [1, 2]}
-    """
-    return _Pass(Level.LOG, log_text(max_text)).value(value, 0, "")
-
-
-def redacted(value: Any) -> Any:
-    """A copy for a capture.
+def redacted(value: Any, level: Level = Level.CAPTURE, text: Callable[[str], str] = redacted_text) -> Any:
+    """A copy of dicts, lists, texts, numbers, booleans and None only. `text` hides what is secret in a text.
 
     >>> redacted({"image_url": {"url": "DATA:IMAGE/PNG;base64,AAAA"}})
     {'image_url': {'url': '[redacted data-url len=26]'}}
     >>> redacted({"source": {"type": "BASE64", "data": "QUJD"}, "data": "plain"})
     {'source': {'type': 'BASE64', 'data': '[redacted len=4]'}, 'data': 'plain'}
-    """
-    return _Pass(Level.CAPTURE, redacted_text).value(value, 0, "")
-
-
-def reported(value: Any, level: Level = Level.REPORT, text: Callable[[str], str] = redacted_error) -> Any:
-    """A copy for a report; `text` hides what is secret in a text.
-
-    >>> reported({"messages": ["hi"], "email": "a@b.c"}, Level.RECORD)
-    {'messages': '[left out, len=6]', 'email': '[redacted len=5]'}
+    >>> redacted({"Authorization": "Bearer abc", "bytes": b"1234", "sizes": (1, 2)}, Level.LOG, log_text)
+    {'Authorization': '[redacted len=10]', 'bytes': '[bytes len=4]', 'sizes': [1, 2]}
     """
     return _Pass(level, text).value(value, 0, "")
 
@@ -120,28 +89,16 @@ def secrets_of(headers: Iterable[tuple[str, str]]) -> list[str]:
     return [secret for found in values for secret in found if len(secret) >= MIN_SECRET]
 
 
-def _known_key(level: Level, text: Callable[[str], str], name: str) -> tuple[str, str, Hides | None]:
-    """A key as it is shown, folded, and what is hidden under it."""
-    return (text(name), *rule_of(name, level))
-
-
-#: Level -> `_known_key` of names of up to `MAX_NAME` characters. Those of fields are always the same.
-_KNOWN_KEYS = {
-    level: lru_cache(4096)(partial(_known_key, level, text))
-    for level, text in ((Level.LOG, log_text(None)), (Level.CAPTURE, redacted_text))
-}
-
-
 class _Pass:
     """One pass over one value; knows how many values it may still look at."""
 
     def __init__(self, level: Level, text: Callable[[str], str]) -> None:
         self._level = level
         self._text = text
-        self._any_key = partial(_known_key, level, text)
-        self._short_key = _KNOWN_KEYS.get(level, self._any_key)
         self._json_text = None if level is Level.LOG else _JSON_TEXT
-        self._depth, self._left, self._bits = BOUNDS[level]
+        is_capture = level is Level.CAPTURE
+        self._depth = MAX_CAPTURE_DEPTH if is_capture else MAX_DEPTH
+        self._left = sys.maxsize if is_capture else MAX_VALUES
 
     def value(self, value: Any, depth: int, key: str) -> Any:
         """The value as it is shown. `key` is what it stands under, folded."""
@@ -149,7 +106,7 @@ class _Pass:
         if kind is str:  # most values; the checks below cost more
             return self._text(value) if key != self._json_text else self._json(value, depth)
         if kind in _NUMBERS:
-            return self._number(value)
+            return _number(value)
         if kind is dict or isinstance(value, Mapping):
             return self._mapping(value, depth, key)
         if isinstance(value, list | tuple):
@@ -168,10 +125,11 @@ class _Pass:
         result: dict[str, Any] = {}
         encoded: frozenset[str] | None = None
         items = self._within(value.items())
-        key_of, value_of = self._short_key, self.value
+        text, known, value_of = self._text, KNOWN_RULES[self._level], self.value
         for member, inner in items:
             name = member if type(member) is str else str(self._leaf(member))
-            shown, short, rule = key_of(name) if len(name) <= MAX_NAME else self._any_key(name)
+            shown = text(name)
+            short, rule = known(name) if len(name) <= MAX_NAME else rule_of(name, self._level)
             if rule is None:  # most keys
                 result[shown] = value_of(inner, depth + 1, short)
                 continue
@@ -230,19 +188,11 @@ class _Pass:
         text = text if shown == said else dump_json(shown)
         return text if self._level is Level.CAPTURE else self._text(text)
 
-    def _number(self, value: int | float | None) -> int | float | str | None:
-        """JSON has neither infinities nor NaN; they become texts."""
-        if isinstance(value, float) and not math.isfinite(value):
-            return str(value)
-        if isinstance(value, int) and value.bit_length() > self._bits:
-            return f"[int bits={value.bit_length()}]"
-        return value
-
     def _leaf(self, value: Any) -> Any:
         if isinstance(value, str):
             return self._text(value)
         if value is None or isinstance(value, bool | int | float):
-            return self._number(value)
+            return _number(value)
         if isinstance(value, Secret):
             return repr(value)
         if isinstance(value, bytes | bytearray | memoryview):
@@ -278,6 +228,15 @@ def _is_hidden(
 
 def _is_error_code(value: Any, beside: Mapping[Any, Any]) -> bool:
     return isinstance(value, str) and isinstance(beside.get("message"), str) and bool(_ERROR_CODE.match(value))
+
+
+def _number(value: int | float | None) -> int | float | str | None:
+    """JSON has neither infinities nor NaN; they become texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
+        return f"[int bits={value.bit_length()}]"
+    return value
 
 
 def _exception(error: BaseException) -> str:

@@ -16,12 +16,14 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from proxy.core.hiding.keys import Level
 from proxy.core.hiding.secret import blanked
-from proxy.core.hiding.texts import cut_text
-from proxy.core.hiding.walk import redact
+from proxy.core.hiding.texts import cut_text, log_text
+from proxy.core.hiding.walk import redacted
 from proxy.core.sse import dump_printable
 
 #: A larger log file is put aside before the next write.
@@ -177,7 +179,8 @@ class ErrorFiles:
 
     def save(self, path: Path, record: dict[str, Any]) -> None:
         """Redacts and writes. A file that could not be finished is removed."""
-        text = blanked(dump_printable(_bounded(redact(record, max_text=MAX_RESPONSE_BYTES)), indent=2))
+        shown = redacted(record, Level.LOG, partial(log_text, most=MAX_RESPONSE_BYTES))
+        text = blanked(dump_printable(_bounded(shown), indent=2))
         data = text.encode() + b"\n"
         room = Bounds(self._kept.files - 1, max(0, self._kept.bytes - len(data)), self._kept.age_s)
         _remove_surplus(self.directory, _ERROR_FILE, room, int(path.name.split("-", 1)[0]) / 1000)
