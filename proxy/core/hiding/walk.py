@@ -56,7 +56,7 @@ def redacted(value: Any, level: Level = Level.CAPTURE, text: Callable[[str], str
     {'image_url': {'url': '[redacted data-url len=26]'}}
     >>> redacted({"source": {"type": "BASE64", "data": "QUJD"}, "data": "plain"})
     {'source': {'type': 'BASE64', 'data': '[redacted len=4]'}, 'data': 'plain'}
-    >>> redacted({"Authorization": "Bearer abc", "bytes": b"1234", "sizes": (1, 2)}, Level.LOG, log_text)
+    >>> redacted({"Authorization": "Bearer abc", "bytes": b"1234", "sizes": (1, 2)}, Level.LOG)
     {'Authorization': '[redacted len=10]', 'bytes': '[bytes len=4]', 'sizes': [1, 2]}
     """
     return _Pass(level, text).value(value, 0, "")
