@@ -25,12 +25,12 @@ from proxy.config import Config
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import MessageStream
 from proxy.core.outgoing_proxies import OutboundProxies
-from proxy.core.routing import Catalog
 from proxy.core.tokens.usage import usage_of
 from proxy.errors import PROGRAM
 from proxy.loading import SETTINGS, load, settings_of
 from proxy.observe.capture.contract import Captures
 from proxy.observe.lifecycle import CacheChecked, Event, Progress, ServiceEvent, Timed, UpstreamAnswered
+from proxy.providers.accounts.model_lists import ListTimers
 from proxy.providers.accounts.named import root_of
 from proxy.providers.contract import Call, Target, Tuning
 from proxy.providers.entry import Entry
@@ -155,6 +155,10 @@ def configured(config: Config, **values: Any) -> Config:
     return config
 
 
+#: No service is asked for its models, which would be one more request beside those that a test counts.
+NO_LISTS = ListTimers(first=float("inf"))
+
+
 class Live:
     """A running proxy. `config` members replace those that lead to the sandbox, see `configured`. P1 is asked over
     HTTP unless a test says otherwise."""
@@ -200,7 +204,7 @@ class Live:
             sleep=sleep or self._sleep,
             chance=lambda: 0.5,
             clock=clock,
-            tuning=Tuning(tuning),
+            tuning=Tuning((*tuning, NO_LISTS)),
             entries=entries,
             packed_bodies=True,
             state_dir=state_dir,
@@ -338,9 +342,6 @@ class Fake:
         self.calls: list[Call] = []
         self.closed = 0
         self._stream = stream or said
-
-    def catalog(self) -> Catalog:
-        return next(entry.catalog for entry in PROVIDERS if entry.label == self.label)
 
     def signed_in(self) -> bool:
         return True

@@ -9,6 +9,7 @@ from proxy.cli.command import APP, Context
 from proxy.cli.config_file import ConfigFile, is_open
 from proxy.cli.launch.client_environment import Served, claude_code, first_entry, served_model
 from proxy.cli.launch.shells import SHELLS
+from proxy.cli.models import offering
 from proxy.cli.paths import state_root
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
@@ -74,7 +75,7 @@ def _accounts(context: Context, config: Config, known: list[SignIn]) -> list[str
     states = {label: _state([one for one in known if one.entry.label == label]) for label in labels}
     lines = [
         _account(entry, entry.catalog_now(config), states.get(entry.label, ""))
-        for entry in context.providers
+        for entry in offering(context)
         if entry.build is not None
     ]
     lines.append(f"  all models: {context.program} models --full")
@@ -94,7 +95,7 @@ def _state(of_provider: list[SignIn]) -> str:
 
 def _account(entry: Entry, catalog: Catalog, state: str) -> str:
     example = next(iter(entry.examples.values()), "")
-    count = len(catalog.models) + len(catalog.prefixed)
+    count = len(catalog.shown) + len(catalog.prefixed)
     return f"  {catalog.label} {catalog.service:<9} {state:<17} {count:>3} models, such as {example}".rstrip()
 
 

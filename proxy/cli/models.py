@@ -1,20 +1,39 @@
-"""`models`: one line for each provider, or everything as JSON."""
+"""`models`: one line for each provider, or everything as JSON; and what the services offered last, for all commands."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 from proxy.cli.command import APP, Command, Context
-from proxy.cli.config_file import ConfigFile
+from proxy.cli.config_file import ConfigFile, proxies_of
+from proxy.cli.paths import state_root
 from proxy.config import Config
 from proxy.core.routing import ALIASES, Catalog, listing
+from proxy.observe.lifecycle import NullLog
+from proxy.providers.accounts.model_lists import ModelLists
 from proxy.providers.entry import Entry
 
 #: Ids of a provider that are shown by default.
 SHORT = 20
+#: Mark of a name that the service does not list for any account.
+LACKING = "(not in your plan)"
+
+
+def offering(context: Context) -> tuple[Entry, ...]:
+    """The providers with the models that their services offered last."""
+    lists = kept_lists(context)
+    return tuple(entry.offering(lists.of_label(entry.label)) for entry in context.providers)
+
+
+def kept_lists(context: Context) -> ModelLists:
+    """The lists in the state folder."""
+    lists = ModelLists(folder=state_root(context.environment))
+    lists.read()
+    return lists
 
 
 def model_lines(
@@ -27,8 +46,9 @@ def model_lines(
         if entry.build is None:
             continue
         catalog = entry.catalog_now(config)
-        models, prefixed = sorted(catalog.models), catalog.prefixed
-        ids = [*models, *prefixed] if shown is None else models[:shown]
+        models, prefixed = sorted(catalog.shown) + sorted(catalog.lacking), catalog.prefixed
+        marked = [f"{model} {LACKING}" if model in catalog.lacking else model for model in models]
+        ids = [*marked, *prefixed] if shown is None else marked[:shown]
         hidden = len(models) + len(prefixed) - len(ids)
         more = f", … ({hidden} more: {program} models --full)" if hidden else ""
         lines.append(f"{entry.title}: {', '.join(ids)}{more}")
@@ -41,19 +61,25 @@ def model_table(providers: Iterable[Entry], config: Config) -> dict[str, Any]:
     by_label = {catalog.label: catalog for catalog in catalogs}
     own = by_label.get(config.alias_provider)
     return {
-        "models": [_described(model, by_label[label]) for model, label in listing(catalogs, alias_provider="")],
+        "models": [
+            *(_described(model, by_label[label]) for model, label in listing(catalogs, alias_provider="")),
+            *(_described(model, catalog) for catalog in catalogs for model in sorted(catalog.lacking)),
+        ],
         "aliases": {} if own is None else {alias: _behind(alias, own) for alias in sorted(ALIASES)},
     }
 
 
 def _described(model: str, catalog: Catalog) -> dict[str, Any]:
-    limits = catalog.limits_of(model)
+    facts = catalog.facts_of(model)
     return {
         "id": model,
         "provider": catalog.label,
         "service": catalog.service,
-        "context_window": limits.context,
-        "max_output_tokens": limits.output,
+        "context_window": facts.context,
+        "max_output_tokens": facts.output,
+        "efforts": facts.efforts,
+        "sees": facts.sees,
+        "in_plan": model not in catalog.lacking,
     }
 
 
@@ -65,16 +91,55 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--full", action="store_true", help="do not shorten long lists")
     form.add_argument("--json", action="store_true", help="all of them with their limits, and the aliases, as JSON")
+    parser.add_argument("--refresh", action="store_true", help="ask the services first what they offer")
 
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
-    config = ConfigFile(context).config
+    file = ConfigFile(context)
+    if arguments.refresh:
+        await _refresh(file, context)
+    providers = offering(context)
     if arguments.json:
-        print(json.dumps(model_table(context.providers, config), indent=2))
+        print(json.dumps(model_table(providers, file.config), indent=2))
     else:
         shown = None if arguments.full else SHORT
-        print("\n".join(model_lines(context.providers, config, shown, program=context.program)))
+        print("\n".join(model_lines(providers, file.config, shown, program=context.program)))
     return 0
+
+
+async def _refresh(file: ConfigFile, context: Context) -> None:
+    """Asks all services with an account, by an application that serves nobody. What failed goes to standard error."""
+    from aiohttp import web
+
+    from proxy.server.app import create_app
+    from proxy.server.request.state import STATE
+
+    app = create_app(
+        file.current,
+        config_dir=file.root,
+        log=_Failures(),
+        proxies=proxies_of(context.environment),
+        entries=context.providers,
+        state_dir=state_root(context.environment),
+        command=context.program,
+    )
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        state = app[STATE]
+        for label in state.providers:
+            state.accounts.of(label)
+        await state.catalogs.lists.refreshed(state.accounts.watched())
+    finally:
+        await runner.cleanup()
+
+
+class _Failures(NullLog):
+    """Prints why a service gave no list."""
+
+    def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
+        if msg in ("models_not_listed", "models_not_kept"):
+            print(fields["detail"], file=sys.stderr)
 
 
 MODELS = Command("models", "list the models of every provider", _run, _arguments)

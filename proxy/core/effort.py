@@ -33,15 +33,20 @@ _UNBOUND = "medium"
 _QUICK = "haiku"
 #: All efforts and the word for no reasoning, which a cap may be.
 RANKS = ("none", *EFFORTS)
+#: All words that a service may list.
+_ORDER = ("none", "minimal", *EFFORTS, "ultra")
 _BETWEEN = re.compile(r"[\s_-]+")
 #: Characters of a word that are read and logged.
 MAX_WORD = 40
 
 
-def effort_asked(request: Mapping[str, Any], *, none: bool = False, budget: bool = False) -> str | None:
+def effort_asked(
+    request: Mapping[str, Any], *, none: bool = False, budget: bool = False, ultra: bool = False
+) -> str | None:
     """The effort that a request asks for, as the nearest of EFFORTS; None if it asks for no known one.
 
     none    whether the upstream knows the word `none` too
+    ultra   whether the model offers `ultra`, which is more than `max`
     budget  whether a thinking budget asks for effort as well: for an upstream that shows no reasoning unasked
     >>> effort_asked({"output_config": {"effort": "ultra"}}), effort_asked({"output_config": {"effort": "purple"}})
     ('max', None)
@@ -49,7 +54,8 @@ def effort_asked(request: Mapping[str, Any], *, none: bool = False, budget: bool
     word = _word(request)
     if none and word is not None and word.strip().lower() == "none":
         return "none"
-    effort = None if word is None else _NEAREST.get(_BETWEEN.sub("", word[:MAX_WORD]).lower())
+    plain = "" if word is None else _BETWEEN.sub("", word[:MAX_WORD]).lower()
+    effort = "ultra" if ultra and plain == "ultra" else _NEAREST.get(plain)
     return _of_budget(request) if effort is None and budget else effort
 
 
@@ -209,6 +215,28 @@ def is_instruction(text: str) -> bool:
     return _asks_for_summary(text) or text.lstrip().startswith(TASK_MARKER)
 
 
+def narrowed(effort: str | None, offered: tuple[str, ...] | None) -> str | None:
+    """The effort to send to a model that offers some: the most of them that is not more than the asked one, else the
+    least. None if it offers none. `none`, which no list names, is kept.
+
+    >>> narrowed("max", ("low", "high")), narrowed("ultra", ("max", "ultra")), narrowed("low", ("high",))
+    ('high', 'ultra', 'high')
+    >>> narrowed("low", ()), narrowed("none", ("low",)), narrowed("high", None)
+    (None, 'none', 'high')
+    """
+    if effort in (None, "none") or offered is None or effort in offered:
+        return effort
+    known = sorted((one for one in offered if one in _ORDER), key=_ORDER.index)
+    if not known:
+        return None
+    return next((one for one in reversed(known) if _ORDER.index(one) <= _ORDER.index(str(effort))), known[0])
+
+
+def lost_effort(asked: str | None, sent: str | None, known: object) -> tuple[tuple[str, str, str | None], ...]:
+    """The effort that a model does not offer as (what, asked, sent); empty if nothing is `known` of its offer."""
+    return () if known is None or asked is None or asked == sent else (("effort", asked, sent),)
+
+
 def capped_effort(effort: str | None, cap: str) -> str | None:
     """The effort of a compaction request under a cap: lowered, never raised; the cap if the request names none.
 
@@ -223,4 +251,4 @@ def capped_effort(effort: str | None, cap: str) -> str | None:
         return effort
     if effort is None:
         return cap
-    return min(effort, cap, key=RANKS.index)
+    return min(effort, cap, key=_ORDER.index)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
+
+from proxy.core.models import UNKNOWN, ModelFacts, ModelList
 
 #: Names that Claude Code uses by itself (background requests, subagents, the /model picker). They belong to no
 #: catalogue: `aliasProvider`, or the provider a session already works with, serves them. Exact, case-sensitive.
@@ -54,17 +56,6 @@ AUTO_REVIEW_MARKER = "You are a security monitor for autonomous AI coding agents
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Tokens of the context window and of the longest answer, None where unknown."""
-
-    context: int | None = None
-    output: int | None = None
-
-
-_UNKNOWN = Limits()
-
-
-@dataclass(frozen=True, slots=True)
 class Catalog:
     """The models of a provider.
 
@@ -80,7 +71,9 @@ class Catalog:
     reviewer  the model that serves the client's own safety classifier in place of the one it names; "" for that one
     aliases   alias -> model, for aliases that mean another model than `main` or `small`
     followed  whether aliases in a session that works with this provider go here, whatever the settings say
-    limits    model -> its limits, where they are known
+    facts     model -> what is known of it
+    hidden    names that route here and are not listed
+    lacking   listed names that the service does not list for any account
     """
 
     label: str
@@ -94,8 +87,15 @@ class Catalog:
     small: str = ""
     reviewer: str = ""
     aliases: Mapping[str, str] = field(default_factory=dict, hash=False)
-    limits: Mapping[str, Limits] = field(default_factory=dict, hash=False)
+    facts: Mapping[str, ModelFacts] = field(default_factory=dict, hash=False)
     followed: bool = False
+    hidden: frozenset[str] = frozenset()
+    lacking: frozenset[str] = frozenset()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The names to list: without what no account has."""
+        return tuple(name for name in self.models if name not in self.lacking) if self.lacking else self.models
 
     def called(self, model: str) -> str:
         """A normalised name as this catalogue compares it. Blanks may have hidden the `[1m]` hint."""
@@ -116,15 +116,45 @@ class Catalog:
     def extended(self, names: Iterable[tuple[str, str]]) -> Catalog:
         """A catalogue that lists these names too.
 
-        names  pairs of a name and a listed model with the same limits, or ""
+        names  pairs of a name and a listed model that it resembles, or ""
         """
         own = dict(names)
-        limits = {name: self.limits[base] for name, base in own.items() if base in self.limits}
-        return replace(self, models=tuple(dict.fromkeys((*self.models, *own))), limits={**self.limits, **limits})
+        facts = {name: self.facts[base] for name, base in own.items() if base in self.facts}
+        models = tuple(dict.fromkeys((*self.models, *own)))
+        return replace(self, models=models, facts={**self.facts, **facts}, lacking=self.lacking - own.keys())
 
-    def limits_of(self, model: str) -> Limits:
-        """The limits of a listed name or an alias."""
-        return self.limits.get(self.behind(model), _UNKNOWN)
+    def offering(
+        self,
+        offered: ModelList | None,
+        names: Callable[[str, ModelFacts], Iterable[str]],
+        id_of: Callable[[str], str],
+    ) -> Catalog:
+        """The catalogue with what the service lists for the accounts: its rows win over our table.
+
+        names  names for a listed id that no name of ours means
+        id_of  the service's id for a name of ours
+        """
+        if offered is None:
+            return self
+        ids = {name: id_of(name) for name in self.models}
+        known, rows = set(ids.values()), offered.models
+        new = {name: one for one in rows if one not in known for name in names(one, rows[one])}
+        facts = dict(self.facts)
+        for name, one in (ids | new).items():
+            if one in rows:
+                facts[name] = rows[one].over(self.facts.get(name, UNKNOWN))
+        shown = tuple(name for name in (ids | new) if facts.get(name, UNKNOWN).listed)
+        return replace(
+            self,
+            models=shown,
+            facts=facts,
+            hidden=self.hidden | ((ids | new).keys() - set(shown)),
+            lacking=frozenset(name for name, one in ids.items() if one not in rows),
+        )
+
+    def facts_of(self, model: str) -> ModelFacts:
+        """What is known of a listed name or an alias."""
+        return self.facts.get(self.behind(model), UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +196,7 @@ def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affin
         if (catalog.called(model) if catalog.blanks else model) in catalog.models:
             return Route(catalog.label, False)
     for catalog in catalogs:
-        if catalog.families is not None and catalog.families.fullmatch(model):
+        if model in catalog.hidden or (catalog.families is not None and catalog.families.fullmatch(model)):
             return Route(catalog.label, False)
     known = model in ALIASES or family_of(model) is not None
     return _alias(affinity or alias_provider, catalogs) if known else None
@@ -234,7 +264,7 @@ def _grouped(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[Cat
     """The catalogues by label, each with its sorted models. A name in several lists belongs to the first, an unlisted
     alias to the provider that serves it."""
     ordered = sorted(catalogs, key=lambda catalog: catalog.label)
-    owners = {model: catalog.label for catalog in reversed(ordered) for model in catalog.models}
+    owners = {model: catalog.label for catalog in reversed(ordered) for model in catalog.shown}
     owners = dict.fromkeys(ALIASES, alias_provider) | owners
     return [
         (catalog, sorted(model for model, label in owners.items() if label == catalog.label)) for catalog in ordered

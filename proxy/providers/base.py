@@ -7,9 +7,10 @@ from typing import Generic, TypeVar
 
 from proxy.auth.store import CredentialSource
 from proxy.core.ingress import IngressRules
-from proxy.core.routing import Catalog
+from proxy.core.models import ModelList
 from proxy.providers.contract import Services
 from proxy.providers.entry import Entry
+from proxy.providers.upstream.model_list import ListQuestion, ask_list
 
 Section = TypeVar("Section")
 
@@ -39,8 +40,17 @@ class BaseProvider(Generic[Section]):
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset()
 
-    def catalog(self) -> Catalog:
-        return self.entry.catalog_now(self._services.config())
+    @property
+    def _offered(self) -> ModelList | None:
+        """The models that the service lists for this account, None if it has not said."""
+        return self._services.models.of(self._services.signs_as(self.label))
+
+    async def ask_models(self, known: ModelList | None) -> ModelList:
+        return await ask_list(self._services, self.label, await self._model_question(), known)
+
+    async def _model_question(self) -> ListQuestion:
+        """How the service is asked for its models. Raises ProxyError."""
+        raise NotImplementedError
 
     def tells_cached(self, model: str) -> bool:
         return True

@@ -27,7 +27,6 @@ from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.messages import Event
-from proxy.core.routing import Catalog
 from proxy.core.tokens.usage import Usage
 from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
@@ -35,6 +34,7 @@ from proxy.observe.lifecycle import Event as LifecycleEvent
 from proxy.observe.lifecycle import Happened, Log, NullLog, NullRecorder, Recorder, unheard
 from proxy.observe.timings import Timings
 from proxy.providers.accounts.allowance_store import AllowanceStore, HearsAllowance
+from proxy.providers.accounts.model_lists import ModelLists
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.upstream.tokenizer import Tokenizer
 from proxy.settings import is_loopback
@@ -53,6 +53,7 @@ class Target:
     model   upstream model id
     tier    service tier, None for the ordinary one
     effort  reasoning effort, None when none was asked for
+    narrowed  (what, asked, sent) of an effort or a tier that the service does not offer for the model
     uploads_noted  a picture that was uploaded to a service becomes a note, like any other that is not sent
     """
 
@@ -60,6 +61,7 @@ class Target:
     tier: str | None = None
     effort: str | None = None
     uploads_noted: bool = False
+    narrowed: tuple[tuple[str, str, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +156,6 @@ class Provider(Protocol):
     def hosted_tools(self, model: str) -> frozenset[str]:
         """The tools of the Messages API that run upstream and that this model has, without their date: `web_search`.
         `model` is the name asked for."""
-        ...
-
-    def catalog(self) -> Catalog:
-        """The entry's catalogue, or one that lists more models for its prefixes. Never waits."""
         ...
 
     def signed_in(self) -> bool:
@@ -364,6 +362,7 @@ class Services:
     tuning      timers and limits, for tests
     allowances  receives what an answer says of the account's allowance
     happened    receives renewed sign-ins, and what happens to sockets
+    models      the lists of models that the services gave
     account     the name of the provider's account; "" for the unnamed one
     """
 
@@ -380,6 +379,7 @@ class Services:
     tuning: Tuning = field(default_factory=Tuning)
     allowances: HearsAllowance = field(default_factory=AllowanceStore)
     happened: Happened = unheard
+    models: ModelLists = field(default_factory=ModelLists)
     account: str = ""
 
     @property

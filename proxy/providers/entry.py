@@ -7,13 +7,14 @@ its account are loaded when they are made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proxy.config import Config
 from proxy.core.invalid import cut
+from proxy.core.models import ModelList
 from proxy.core.routing import Added, Catalog, route
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class Entry:
     settings  the frozen dataclass of its rows, see `proxy.settings`
     account   makes its account, for the command line
     sign_in   how a user signs in, in words
-    adding    the catalogue with ids that the settings add; the section then has them as `models`
+    adding    the catalogue with ids that the settings add, which the section then has as `models`, and with what the
+              service offers
     own       folder of a named account -> what turns the common settings into the account's, without another account's
               keys and tokens, see `OwnSettings`; None: the settings have none
     key       the variable of the key that replaces a sign-in, "" where users sign in
@@ -55,7 +57,7 @@ class Entry:
     settings: type[Any] | None = None
     account: Callable[[AccountContext], Account] | None = None
     sign_in: str = ""
-    adding: Callable[[Added], Catalog] | None = None
+    adding: Callable[[Added, ModelList | None], Catalog] | None = None
     own: Callable[[Path], Callable[[Config], Config]] | None = None
     key: str = ""
     examples: Mapping[str, str] = field(default_factory=dict)
@@ -64,11 +66,18 @@ class Entry:
     def label(self) -> str:
         return self.catalog.label
 
-    def catalog_now(self, config: Config) -> Catalog:
-        """The catalogue with the models that the settings add."""
+    def catalog_now(self, config: Config, offered: ModelList | None = None) -> Catalog:
+        """The catalogue with the models that the settings add, and with what the service offers."""
         if self.adding is None or self.settings is None:
             return self.catalog
-        return self.adding(config.section(self.settings).models)
+        return self.adding(config.section(self.settings).models, offered)
+
+    def offering(self, offered: ModelList | None) -> Entry:
+        """The entry with a list that `catalog_now` uses where none is given."""
+        adding = self.adding
+        if offered is None or adding is None:
+            return self
+        return replace(self, adding=lambda added, other: adding(added, other or offered))
 
     @property
     def title(self) -> str:

@@ -23,6 +23,7 @@ from proxy.observe.lifecycle import Log, NullLog, Recorder
 from proxy.observe.metrics.counts import Metrics, watch_loop
 from proxy.observe.monitor.state import MonitorState
 from proxy.providers.accounts.allowance_store import AllowanceStore
+from proxy.providers.accounts.model_lists import ListTimers, ModelLists
 from proxy.providers.accounts.named import credential_folders
 from proxy.providers.contract import Provider, Services, Tuning
 from proxy.providers.entry import Entry
@@ -124,8 +125,8 @@ def create_app(
     clock, sleep, chance  time and randomness, for tests
     tuning      timers and limits other than the defaults
     entries     the providers, those of the registry by default; raises UnfitValue if settings name others
-    state_dir   where the allowances of the accounts, and what callers used today, are kept over restarts; by default
-                only in memory
+    state_dir   where the allowances of the accounts, their lists of models, and what callers used today, are kept over
+                restarts; by default only in memory
     caller_keys  the file of the keys of callers, which `keys add` writes; by default callers have no keys
     command     how the user starts the program, for texts with commands: `scripts/start auth login p1`
     packed_bodies  whether the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
@@ -135,10 +136,11 @@ def create_app(
     """
     current = _checked(config if callable(config) else lambda: config, entries)
     observers = (log or NullLog(), _monitor(recorder, clock, command), captures or NullCaptures())
+    lists = ModelLists(observers[0], clock, folder=state_dir, timers=tuning.of(ListTimers))
     state = AppState(
         current,
         *observers,
-        catalogs=Catalogs(entries),
+        catalogs=Catalogs(entries, lists),
         sessions=Sessions(clock, frozenset(entry.label for entry in entries if entry.catalog.followed)),
         admission=Admission(current),
         clock=clock,
@@ -160,7 +162,7 @@ async def _serving(
 ) -> AsyncIterator[None]:
     """Runs everything that lives as long as the application."""
     async with _connections(proxies, tuning, state.clock) as (http, direct, tokenizer):
-        more = {"allowances": state.allowances, "happened": state.monitor.happened}
+        more = {"allowances": state.allowances, "happened": state.monitor.happened, "models": state.catalogs.lists}
         services = lent(http=http, direct=direct, tokenizer=tokenizer, **more)
         async with _counting(state), _remembering(state), _running(state, state.entries, services):
             yield
@@ -238,12 +240,13 @@ async def _counting(state: AppState) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _remembering(state: AppState) -> AsyncIterator[None]:
-    """Loads what was known of allowances and callers at the last end, and saves it at this one."""
+    """Loads what was known of allowances, callers and models at the last end, and saves it at this one."""
     state.allowances.notice = lambda level, message, label: state.monitor.notice(level, message, provider=label)
     state.monitor.allowances = lambda: watched_rows(state)
     state.monitor.finished(state.callers.finished)
     await state.allowances.load()
     await state.callers.meter.load()
+    await asyncio.to_thread(state.catalogs.lists.read)
     try:
         yield
     finally:
@@ -268,6 +271,7 @@ async def _running(state: AppState, entries: Sequence[Entry], services: Services
         stack.push_async_callback(_close_named, state, errors)
         state.accounts.begin(services)
         stack.push_async_callback(state.questions.close)  # before what it asks
+        stack.push_async_callback(state.catalogs.lists.close)
         yield
     if errors:
         raise errors[0]

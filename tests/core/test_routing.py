@@ -199,7 +199,7 @@ def test_every_provider_has_a_model_behind_each_alias(entry: str, haiku: str, op
     assert {catalog.behind(name) for name in ("haiku", "claude-haiku-5-5", "claude-3-5-haiku-20241022")} == {haiku}
     assert {catalog.behind(name) for name in ("opus", "claude-opus-9", "claude-opus-5-20260101")} == {opus}
     assert {catalog.behind(name) for name in catalog.models} == set(catalog.models)
-    assert catalog.limits_of("haiku") == catalog.limits_of(haiku)
+    assert catalog.facts_of("haiku") == catalog.facts_of(haiku)
 
 
 def test_a_version_that_a_catalogue_lists_is_no_alias() -> None:

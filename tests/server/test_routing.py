@@ -13,7 +13,9 @@ from samples import each, rows
 from wires import WIRES, Wire
 
 from proxy.core.identity import MAX_ID_BYTES, Owner
+from proxy.core.models import ModelFacts, model_list
 from proxy.observe.lifecycle import ProviderSelected, Sequenced
+from proxy.providers.p5_cursor.catalog import NAMES as CURSOR_NAMES
 from proxy.providers.registry import PROVIDERS
 from proxy.server.request.accounts import Sessions
 from proxy.server.request.state import STATE
@@ -90,12 +92,13 @@ async def test_the_list_has_qualified_and_bare_names(live: Live) -> None:
     assert "p4" not in names.get("grok-4.5", "") and "p4" not in names["kimi-k3"]
 
 
-async def test_the_list_shows_what_a_provider_names_at_the_moment(live: Live) -> None:
-    provider = use(live, Fake("p5"))
-    own = provider.catalog()
-    provider.catalog = lambda: replace(own, prefixed=("cursor:brand-new",))  # type: ignore[method-assign]
+async def test_the_list_shows_what_a_service_offers_at_the_moment(live: Live) -> None:
+    lists = live.app[STATE].catalogs.lists
+    lists._known["p5"] = model_list([("brand-new", ModelFacts())], 0.0)
+    lists.generation += 1
     listed = [model["id"] for model in (await live.get("/v1/models")).json["data"]]
-    assert listed[-9:] == [*sorted(own.models), "cursor:brand-new"]
+    new = ("cursor:brand-new", "cursor-plan:brand-new", "cursor-ask:brand-new")
+    assert listed[-11:] == [*sorted(CURSOR_NAMES), *new]
     refused = await live.post(ask(model="nobody"))
     assert refused.error["message"].endswith(
         "cursor-composer-fast, cursor-plan, cursor:<model-id>, "

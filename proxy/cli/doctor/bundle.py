@@ -24,7 +24,7 @@ from proxy.cli.config_command import shown_settings
 from proxy.cli.doctor.finding import Say, Section, Setup
 from proxy.cli.doctor.report import Style, as_json, as_text
 from proxy.cli.doctor.scrub import Scrubber
-from proxy.cli.models import model_table
+from proxy.cli.models import model_table, offering
 from proxy.config import ConfigError
 from proxy.observe.capture.layout import TRAFFIC
 from proxy.version import __version__
@@ -67,7 +67,7 @@ def _members(sections: Sequence[Section], setup: Setup) -> Iterator[tuple[str, s
     yield "settings.json", _json(scrubber.value(_settings(setup)))
     yield "variables.json", _json(scrubber.value(_variables(setup)))
     yield "files.txt", scrubber.text("\n".join(_files(setup))) + "\n"
-    yield "models.json", _json(scrubber.value(model_table(setup.context.providers, setup.config)))
+    yield "models.json", _json(scrubber.value(model_table(offering(setup.context), setup.config)))
     if log := _log(setup, scrubber):
         yield "proxy.log", log
     for number, error in enumerate(_errors(setup, scrubber), 1):

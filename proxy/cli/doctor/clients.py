@@ -21,6 +21,7 @@ from proxy.cli.doctor.client_files import (
 )
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
 from proxy.cli.launch.client_environment import ELSEWHERE
+from proxy.cli.models import offering
 from proxy.core.outgoing_proxies import Exemptions
 from proxy.core.routing import ALIASES, Catalog, normalise_model, route, without_claude
 from proxy.server.callers.keys import FILE_NAME as KEYS
@@ -187,7 +188,7 @@ def _is_served(model: str, setup: Setup) -> bool:
 
 
 def _catalogs(setup: Setup) -> list[Catalog]:
-    return [entry.catalog_now(setup.config) for entry in setup.context.providers if entry.build is not None]
+    return [entry.catalog_now(setup.config) for entry in offering(setup.context) if entry.build is not None]
 
 
 def _known(setup: Setup) -> list[str]:
@@ -197,7 +198,7 @@ def _known(setup: Setup) -> list[str]:
 def _window(seen: Environment, setup: Setup) -> Iterator[Finding]:
     """The client takes a million tokens for a name that it does not know, and compacts too late."""
     model = normalise_model(seen.get(MODELS[0]))
-    windows = [catalog.limits_of(model).context for catalog in _catalogs(setup) if model in catalog.models]
+    windows = [catalog.facts_of(model).context for catalog in _catalogs(setup) if model in catalog.models]
     window = next(iter(windows), None)
     told = seen.get(_WINDOW)
     if window is None or (told.isdecimal() and int(told) <= window):

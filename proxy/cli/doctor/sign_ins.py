@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 from proxy.cli.account import UNUSABLE, SignIn
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
-from proxy.core.allowances.accounts import DEFAULT, for_account
+from proxy.cli.models import kept_lists
+from proxy.core.allowances.accounts import DEFAULT, account_key, for_account
+from proxy.core.allowances.words import age_text
+from proxy.core.models import ModelList
 
 #: What `auth status` tells of the end of an access token: seconds, negative or 0 when it is over.
 _EXPIRES = re.compile(r"Expires.*?\bin (-?\d+)s")
@@ -68,4 +71,31 @@ def check_aliases(setup: Setup) -> Sequence[Finding]:
     return [warn(f"names like opus and haiku go to {wanted}", "nobody is signed in there", cure)]
 
 
-SIGN_INS = Group("signIns", "Sign-ins", settled=(check_sign_ins, check_aliases))
+#: Most names of one kind in a finding.
+_MOST_NAMES = 5
+
+
+def check_lists(setup: Setup) -> Sequence[Finding]:
+    """The age of each account's list of models, and how it differs from our own table."""
+    lists = kept_lists(setup.context)
+    usable = {account_key(one.entry.label, one.name): one for one in setup.known if one.usable}
+    return [_of_list(one, known, setup) for key, one in usable.items() if (known := lists.of(key)) is not None]
+
+
+def _of_list(one: SignIn, known: ModelList, setup: Setup) -> Finding:
+    ours, now = one.entry.catalog_now(setup.config), one.entry.catalog_now(setup.config, known)
+    table = {*ours.models, *ours.prefixed}
+    new = [model for model in (*now.models, *now.prefixed) if model not in table]
+    rows = (("new since this version", new), ("not in the plan", sorted(now.lacking)))
+    words = [f"{what}: {_some(names)}" for what, names in rows if names] or ["as this version knows them"]
+    age = age_text(setup.clock() - known.asked)
+    return ok(f"{one.title}: the service listed {len(known.models)} models {age}", "; ".join(words))
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of the names, and how many more there are."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+SIGN_INS = Group("signIns", "Sign-ins", settled=(check_sign_ins, check_aliases, check_lists))

@@ -52,7 +52,7 @@ class Served:
     @property
     def window(self) -> int | None:
         """Tokens of the model's context window, if known."""
-        return self.catalog.limits_of(normalise_model(self.model)).context
+        return self.catalog.facts_of(normalise_model(self.model)).context
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from proxy.cli.launch.client_environment import (
 )
 from proxy.cli.launch.shells import SHELLS, Shell, usual_shell
 from proxy.cli.launch.users import UNUSED_S
+from proxy.cli.models import offering
 from proxy.cli.paths import state_root
 from proxy.config import Config, ConfigError
 
@@ -68,8 +69,9 @@ class SetOut:
             if not answers(self.background.url):
                 raise ConfigError(text)
             warn(text)
-        first = first_entry(self.context.providers, self.config, usable or {self.config.alias_provider})
-        return served_model(self.background.url, self.config, self.context.providers, first, model)
+        providers = self.context.providers if self.background.sandbox else offering(self.context)
+        first = first_entry(providers, self.config, usable or {self.config.alias_provider})
+        return served_model(self.background.url, self.config, providers, first, model)
 
 
 def set_out(context: Context, *, sandbox: bool = False, openai: bool = False, keep: float | None = None) -> SetOut:

@@ -13,6 +13,7 @@ from proxy.cli.banner import claude_code_lines, reachable
 from proxy.cli.command import APP, Command, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.launch.client_environment import served_model
+from proxy.cli.models import offering
 from proxy.cli.monitor.full_screen import full_screen, obstacle
 from proxy.cli.monitor.running_proxy import RunningProxy, running_proxy
 from proxy.cli.paths import config_root, state_root
@@ -142,8 +143,8 @@ def _setup(context: Context) -> list[str]:
     """Returns the lines that `serve` shows, for the demo, in which no proxy runs."""
     config = _config(context)
     url = reachable(config.bind_address, config.port)
-    catalogs = {entry.label: entry.catalog_now(config) for entry in context.providers}
-    counts = (f"{label}: {len(one.models) + len(one.prefixed)} models" for label, one in catalogs.items())
+    catalogs = {entry.label: entry.catalog_now(config) for entry in offering(context)}
+    counts = (f"{label}: {len(one.shown) + len(one.prefixed)} models" for label, one in catalogs.items())
     return [
         "The demo shows simulated traffic; the same moment always shows the same.",
         "No proxy is listening.",

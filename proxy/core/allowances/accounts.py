@@ -51,6 +51,7 @@ class Standing:
     used    per cent of its fullest window; 0 if nothing is known
     opens   when a spent account can be used again, epoch seconds; None if it is not spent
     failed  whether its sign-in was refused a short time ago
+    lacks   whether the service does not list the model for it
     """
 
     name: str
@@ -58,6 +59,7 @@ class Standing:
     used: float = 0.0
     opens: float | None = None
     failed: bool = False
+    lacks: bool = False
 
     @property
     def fit(self) -> bool:
@@ -81,9 +83,11 @@ def in_order(
     if bound is not None:
         return (bound,)
     by_name = {one.name: one for one in accounts}
-    fit = [one.name for one in sorted((one for one in accounts if one.fit), key=lambda one: (one.used, one.name))]
+    ranked = sorted((one for one in accounts if one.fit), key=lambda one: (one.lacks, one.used, one.name))
+    fit = [one.name for one in ranked]
+    better = [one for one in ranked if not one.lacks]
     kept = by_name.get(stays or "")
-    if kept is not None and kept.signed_in and (kept.fit or not onward or not fit):
+    if kept is not None and kept.signed_in and (kept.fit or not onward or not fit) and not (kept.lacks and better):
         first = kept.name
     else:
         first = fit[0] if fit else min(accounts, key=_least_bad).name

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
-from proxy.core.routing import Added, Catalog, Limits, nearest
+from proxy.core.models import ModelFacts, ModelList, flag_in, tokens_in, word_in, words_in
+from proxy.core.routing import Added, Catalog, nearest
 
 LABEL = "p1"
 FAST = "-fast"
+#: suffix of a name -> the tier that it asks for
+SUFFIXES = {FAST: "priority", "-ultrafast": "ultrafast"}
 #: The one model that makes and edits images.
 IMAGE_MODEL = "gpt-image-2"
 
@@ -31,6 +36,11 @@ class CodexModel:
     search: str | None = None
     context: int | None = None
     listed: bool = True
+
+    def as_offered(self, facts: ModelFacts) -> CodexModel:
+        """The row with what the service says of its lane and window."""
+        lite = self.lite if facts.lite is None else facts.lite
+        return replace(self, lite=lite, full=self.full or not lite, context=facts.context or self.context)
 
 
 _WINDOW = 272_000
@@ -90,21 +100,52 @@ CATALOG = Catalog(
     reviewer="gpt-5.6-luna",
     aliases=ALIAS_TARGETS,
     followed=True,
-    limits={name: Limits(row.context) for row in MODELS.values() for name in (row.id, row.id + FAST)},
+    facts={name: ModelFacts(row.context) for row in MODELS.values() for name in (row.id, row.id + FAST)},
 )
 
 
 @lru_cache(maxsize=8)
-def catalog_of(added: Added) -> Catalog:
-    """The catalogue with these ids added."""
-    return CATALOG.extended((name + fast, base) for name, base in added for fast in ("", FAST))
+def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
+    """The catalogue with what the service offers, and these ids added."""
+    now = CATALOG.offering(offered, _names, lambda name: without_tier(name)[0])
+    return now.extended((name + fast, base) for name, base in added for fast in ("", FAST))
 
 
-def without_fast(model: str, added: Added = ()) -> tuple[str, bool]:
-    """A model's name without the suffix of the fast tier, and whether it had one. An id in the settings may end like
-    it."""
-    base = model.removesuffix(FAST)
-    return (model, False) if base == model or model in dict(added) else (base, True)
+def _names(model: str, facts: ModelFacts) -> Iterator[str]:
+    """The names of a new id: its own, and one for each tier that it offers."""
+    yield model
+    for suffix, tier in SUFFIXES.items():
+        if tier in (facts.tiers or ()):
+            yield model + suffix
+
+
+def offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:
+    """A row of the service's list: id and facts. `visibility` is `list`, `hide` or `none`."""
+    speeds = words_in(row.get("additional_speed_tiers")) or ()
+    tiers = words_in(row.get("service_tiers"), "id")
+    if tiers is not None:
+        tiers = tuple(dict.fromkeys((*tiers, *(TIERS[one] for one in speeds if one in TIERS))))
+    kinds = words_in(row.get("input_modalities"))
+    facts = ModelFacts(
+        context=tokens_in(row.get("context_window")),
+        largest=tokens_in(row.get("max_context_window")),
+        efforts=words_in(row.get("supported_reasoning_levels"), "effort"),
+        effort=word_in(row.get("default_reasoning_level")),
+        tiers=tiers,
+        lite=flag_in(row.get("use_responses_lite")),
+        sees=None if kinds is None else "image" in kinds,
+        title=word_in(row.get("display_name")) or "",
+        listed=row.get("visibility", "list") == "list",
+    )
+    return row.get("slug"), facts
+
+
+def without_tier(model: str, added: Added = ()) -> tuple[str, str | None]:
+    """A model's name without the suffix of a tier, and that tier. An id in the settings may end like one."""
+    for suffix, tier in SUFFIXES.items():
+        if model.endswith(suffix) and model not in dict(added):
+            return model.removesuffix(suffix), tier
+    return model, None
 
 
 def like(name: str) -> str:
@@ -113,10 +154,10 @@ def like(name: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def model_for(name: str, added: Added = ()) -> CodexModel:
+def model_for(name: str, added: Added = (), offered: ModelList | None = None) -> CodexModel:
     """The row of an upstream model. A new one gets the row that the settings name for it, or that of the model it
-    resembles most."""
+    resembles most. What the service says of it wins."""
     base = dict(added).get(name)
-    if base is None and name in MODELS:
-        return MODELS[name]
-    return replace(MODELS[base or like(name)], id=name)
+    row = MODELS[name] if base is None and name in MODELS else replace(MODELS[base or like(name)], id=name)
+    facts = None if offered is None else offered.models.get(name)
+    return row if facts is None else row.as_offered(facts)

@@ -34,7 +34,7 @@ from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.account.signin import p1_credentials
 from proxy.providers.p1_codex.account.workspace import Workspaces
 from proxy.providers.p1_codex.adapter import CodexResources
-from proxy.providers.p1_codex.catalog import IMAGE_MODEL, LABEL, MODELS, like, model_for
+from proxy.providers.p1_codex.catalog import IMAGE_MODEL, LABEL, MODELS, CodexModel, like, model_for, offered_model
 from proxy.providers.p1_codex.chat import RULES, chat_request
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow
 from proxy.providers.p1_codex.entry import CODEX
@@ -49,6 +49,7 @@ from proxy.providers.p1_codex.signed import Signer
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.upstream.adapter import translated
+from proxy.providers.upstream.model_list import ListQuestion
 from proxy.providers.upstream.new_models import NewModels
 from proxy.providers.upstream.transport import HttpTimers, HttpTransport
 
@@ -89,23 +90,35 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         return frozenset({"web_search"})
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        return self._noted(p1_request.resolve(model, request, self._services.config(), auto_review=auto_review))
+        config, offered = self._services.config(), self._offered
+        return self._noted(p1_request.resolve(model, request, config, offered, auto_review=auto_review))
 
     def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
         target = p1_request.final_model(model, self._settings)[0]
-        return chat_request(body, lite=model_for(target, self._settings.models).lite)
+        return chat_request(body, lite=self._row(target).lite)
 
     def lenient_body(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         return lenient_body(body)
 
     def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
         target = self._noted(p1_request.native_target(model, body, self._services.config()))
-        return served_target(target, body, model_for(target.model, self._settings.models))
+        return served_target(target, body, self._row(target.model))
+
+    def _row(self, model: str) -> CodexModel:
+        return model_for(model, self._settings.models, self._offered)
 
     def _noted(self, target: Target) -> Target:
-        if target.model not in MODELS and target.model not in dict(self._settings.models):
+        known = target.model in MODELS or target.model in dict(self._settings.models)
+        if not known and (self._offered is None or target.model not in self._offered.models):
             self._new_models.met(target.model, like(target.model))
         return target
+
+    async def _model_question(self) -> ListQuestion:
+        signed = self._signer.request("models")
+        await signed.sign_in()
+        url = signed.url(p1_request.models_url(self._settings.base_url))
+        headers = signed.headers(p1_request.account_headers(self._services.config(), lite=True))
+        return ListQuestion(url, headers, offered_model, "models")
 
     def native(self, call: Call) -> AbstractAsyncContextManager[NativeAnswer]:
         return self._native.answer(call)
@@ -146,7 +159,7 @@ class CodexProvider(SignedInProvider[CodexSettings]):
 
     def _prepare(self, call: Call, config: Config) -> Prepared:
         offsets = self._offsets.of(call.owner, call.request)
-        return p1_request.prepare(call, config, offsets, self._services.signs_as(LABEL))
+        return p1_request.prepare(call, config, offsets, self._services.signs_as(LABEL), self._offered)
 
     async def _search(self, call: Call, tool: Mapping[str, Any], config: Config) -> AsyncGenerator[list[Event], None]:
         """The reply of a standalone search: its beginning, so that a slow search is not silent, and then the rest."""

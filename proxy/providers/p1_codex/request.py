@@ -10,13 +10,14 @@ from typing import Any
 from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
-from proxy.core.effort import capped_effort, effort_asked, is_compaction
+from proxy.core.effort import capped_effort, effort_asked, is_compaction, narrowed
 from proxy.core.identity import Owner, fits_header
+from proxy.core.models import UNKNOWN, ModelList
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
 from proxy.providers.contract import Call, Target
-from proxy.providers.p1_codex.catalog import LABEL, TIERS, catalog_of, model_for, without_fast
+from proxy.providers.p1_codex.catalog import LABEL, TIERS, catalog_of, model_for, without_tier
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.version import __version__
 
@@ -29,27 +30,34 @@ CODEX_AGENT = f"{CODEX_NAME}/{CODEX_VERSION} ({PRODUCT}; {__version__})"
 ACCOUNT_HEADER = "chatgpt-account-id"
 
 
-def resolve(model: str, request: Mapping[str, Any], config: Config, *, auto_review: bool) -> Target:
-    """The upstream model, tier and effort of a requested name."""
+def resolve(
+    model: str, request: Mapping[str, Any], config: Config, offered: ModelList | None = None, *, auto_review: bool
+) -> Target:
+    """The upstream model, tier and effort of a requested name, within what the service offers."""
     codex = config.section(CodexSettings)
-    final, fast = final_model(model, codex, forced=not auto_review)
-    return Target(final, _tier(request, codex.service_tier, fast=fast), effort_of(request, config))
+    final, suffix = final_model(model, codex, forced=not auto_review)
+    facts = UNKNOWN if offered is None else offered.models.get(final, UNKNOWN)
+    tier, effort = _tier(request, codex.service_tier, suffix), effort_of(request, config, facts.efforts)
+    sent_tier, sent_effort = _offered_tier(tier, facts.tiers), narrowed(effort, facts.efforts)
+    changes = (("tier", tier, sent_tier), ("effort", effort, sent_effort))
+    lost = tuple((what, asked, sent) for what, asked, sent in changes if asked is not None and asked != sent)
+    return Target(final, sent_tier, sent_effort, narrowed=lost)
 
 
-def final_model(model: str, codex: CodexSettings, *, forced: bool = True) -> tuple[str, bool]:
-    """The upstream model of a requested name, and whether the fast tier was asked for.
+def final_model(model: str, codex: CodexSettings, *, forced: bool = True) -> tuple[str, str | None]:
+    """The upstream model of a requested name, and the tier that a suffix asks for.
 
     forced  whether a model of the settings replaces the requested one
     """
-    final, fast = _upstream_model(model, codex)
+    final, tier = _upstream_model(model, codex)
     if codex.model and forced:
-        final, forced_fast = _upstream_model(codex.model, codex)
-        fast = fast or forced_fast
-    return final, fast
+        final, forced_tier = _upstream_model(codex.model, codex)
+        tier = forced_tier or tier
+    return final, tier
 
 
-def _upstream_model(model: str, codex: CodexSettings) -> tuple[str, bool]:
-    return without_fast(catalog_of(codex.models).behind(model), codex.models)
+def _upstream_model(model: str, codex: CodexSettings) -> tuple[str, str | None]:
+    return without_tier(catalog_of(codex.models).behind(model), codex.models)
 
 
 def native_target(model: str, body: Mapping[str, Any], config: Config) -> Target:
@@ -57,23 +65,31 @@ def native_target(model: str, body: Mapping[str, Any], config: Config) -> Target
     is known to be refused."""
     if body.get("store") is True:
         raise RequestError("`store` must be false: this backend keeps nothing", provider=LABEL, param="store")
-    final, fast = _upstream_model(model, config.section(CodexSettings))
+    final, tier = _upstream_model(model, config.section(CodexSettings))
     reasoning = body.get("reasoning")
     effort = reasoning.get("effort") if isinstance(reasoning, Mapping) else None
-    return Target(final, "priority" if fast else None, effort if isinstance(effort, str) else None)
+    return Target(final, tier, effort if isinstance(effort, str) else None)
 
 
-def _tier(request: Mapping[str, Any], forced: str | None, *, fast: bool) -> str | None:
+def _tier(request: Mapping[str, Any], forced: str | None, suffix: str | None) -> str | None:
     if forced is not None:
         return TIERS[forced]
-    if fast or request.get("speed") == "fast":
-        return None if request.get("service_tier") == "standard_only" else "priority"
+    if suffix is not None or request.get("speed") == "fast":
+        return None if request.get("service_tier") == "standard_only" else suffix or "priority"
     return None
 
 
-def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
+def _offered_tier(tier: str | None, offered: tuple[str, ...] | None) -> str | None:
+    """The tier if the model offers it, else the usual fast one, else the ordinary one."""
+    if tier is None or (offered is None and tier != "ultrafast") or tier in (offered or ()):
+        return tier
+    return "priority" if offered is None or ("priority" in offered and tier == "ultrafast") else None
+
+
+def effort_of(request: Mapping[str, Any], config: Config, offered: tuple[str, ...] | None = None) -> str | None:
     """The effort to ask for: the request's own, or the forced one; capped for a compaction."""
-    effort = config.section(CodexSettings).effort or effort_asked(request, budget=True)
+    most = "ultra" in (offered or ())
+    effort = config.section(CodexSettings).effort or effort_asked(request, budget=True, ultra=most)
     cap = config.compact_effort
     return capped_effort(effort, cap) if cap != "off" and is_compaction(request) else effort
 
@@ -99,10 +115,12 @@ _CHOICE: dict[str, Any] = {"tool_choice": "auto"}
 _ENCRYPTED: dict[str, Any] = {"include": ["reasoning.encrypted_content"]}
 
 
-def prepare(call: Call, config: Config, offsets: ReadOffsets, signs_as: str = LABEL) -> Prepared:
+def prepare(
+    call: Call, config: Config, offsets: ReadOffsets, signs_as: str = LABEL, offered: ModelList | None = None
+) -> Prepared:
     """Lane, model and body of a call. Raises InvalidRequest. `signs_as`: see `Services`."""
     codex = config.section(CodexSettings)
-    row = model_for(call.target.model, codex.models)
+    row = model_for(call.target.model, codex.models, offered)
     searches = any(is_web_search(tool) for tool in offered_tools(call.request))
     lite = row.lite and not searches and not (codex.full_lane and row.full)
     options = ResponsesOptions(
@@ -188,6 +206,15 @@ def _session_headers(session: str | None) -> dict[str, str]:
         return {}
     ids = dict.fromkeys(("session-id", "thread-id", "x-client-request-id"), session)
     return {**ids, "x-codex-window-id": f"{session}:0"}
+
+
+def models_url(base_url: str) -> str:
+    """The address of the list of models beside a Responses endpoint.
+
+    >>> models_url("https://host/backend-api/codex/responses")
+    'https://host/backend-api/codex/models?client_version=0.169.0'
+    """
+    return f"{base_url.removesuffix('/responses')}/models?client_version={CODEX_VERSION}"
 
 
 def search_headers(config: Config, owner_id: str) -> dict[str, str]:

@@ -8,7 +8,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from proxy.core.routing import Added, Catalog, Limits, nearest
+from proxy.core.effort import EFFORTS, narrowed
+from proxy.core.models import ModelFacts, ModelList, flag_in, tokens_in, word_in, words_in
+from proxy.core.routing import Added, Catalog, nearest
 
 LABEL = "p2"
 
@@ -28,6 +30,7 @@ class KimiModel:
     id              upstream
     bears_required  whether a call may be forced while it thinks, though not of which tool
     always_thinks   whether thinking cannot be switched off
+    never_thinks    whether it has no reasoning at all
     context         window in tokens
     default_output  longest answer when the client does not say
     output_cap      largest limit that is sent; None: the upstream cuts it to what is left of the window
@@ -41,6 +44,7 @@ class KimiModel:
     default_output: int
     output_cap: int | None
     efforts: Mapping[str | None, str]
+    never_thinks: bool = False
 
     def max_tokens(self, requested: int | None) -> int:
         """The longest answer to allow."""
@@ -54,9 +58,26 @@ class KimiModel:
     def thinking(self, effort: str | None) -> dict[str, Any]:
         """The member `thinking` with its effort; None switches it off where that is possible. The reasoning of earlier
         turns is kept."""
-        if effort is None and not self.always_thinks:
+        if self.never_thinks or (effort is None and not self.always_thinks):
             return {"type": "disabled"}
         return {"type": "enabled", "effort": effort or self.efforts["low"], "keep": "all"}
+
+    def as_offered(self, facts: ModelFacts) -> KimiModel:
+        """The row with what the service says of its window, thinking and efforts."""
+        context = facts.context or self.context
+        efforts: Mapping[str | None, str] = self.efforts
+        if facts.efforts:
+            default = facts.effort if facts.effort in facts.efforts else narrowed(efforts[None], facts.efforts)
+            offered: dict[str | None, str] = {one: narrowed(one, facts.efforts) or one for one in EFFORTS}
+            efforts = {None: default or facts.efforts[0], **offered}
+        return replace(
+            self,
+            context=context,
+            default_output=min(self.default_output, context),
+            always_thinks=self.always_thinks if facts.thinks is None else facts.thinks == "only",
+            never_thinks=facts.thinks == "no",
+            efforts=efforts,
+        )
 
 
 CODING = KimiModel("kimi-for-coding", False, False, 262_144, 32_000, 32_000, _CODING_EFFORTS)
@@ -78,23 +99,55 @@ CATALOG = Catalog(
     main="kimi-for-coding",
     small="kimi-for-coding",
     followed=True,
-    limits={name: Limits(model.context, model.output_cap) for name, model in MODELS.items()},
+    facts={
+        name: ModelFacts(
+            model.context,
+            model.output_cap,
+            efforts=tuple(dict.fromkeys(model.efforts[one] for one in EFFORTS)),
+            effort=model.efforts[None],
+            sees=True,
+        )
+        for name, model in MODELS.items()
+    },
 )
 
 
 @lru_cache(maxsize=8)
-def catalog_of(added: Added) -> Catalog:
-    """The catalogue with these ids added."""
-    return CATALOG.extended(added)
+def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
+    """The catalogue with what the service offers, and these ids added."""
+    return CATALOG.offering(offered, lambda name, _facts: (name,), lambda name: MODELS[name].id).extended(added)
 
 
-def model_for(name: str, added: Added = ()) -> KimiModel:
-    """The model of a normalised name; one that the settings add resembles its base, or the nearest model.
+def offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:
+    """A row of the service's list: id and facts."""
+    thinking = row.get("think_efforts")
+    levels = thinking if isinstance(thinking, Mapping) and thinking.get("support") is True else {}
+    thinks = row.get("supports_thinking_type")
+    if thinks not in ("only", "both", "no"):
+        thinks = "no" if row.get("supports_reasoning") is False else None
+    facts = ModelFacts(
+        context=tokens_in(row.get("context_length")),
+        efforts=words_in(levels.get("valid_efforts")),
+        effort=word_in(levels.get("default_effort")),
+        thinks=thinks,
+        sees=flag_in(row.get("supports_image_in")),
+        title=word_in(row.get("display_name")) or "",
+    )
+    return row.get("id"), facts
+
+
+def model_for(name: str, added: Added = (), offered: ModelList | None = None) -> KimiModel:
+    """The model of a normalised name; one that the settings add resembles its base, or the nearest model. What the
+    service says of it wins.
 
     >>> model_for("opus").id, model_for("kimi-k3").id, model_for("kimi-k4", (("kimi-k4", ""),)).always_thinks
     ('kimi-for-coding', 'k3', True)
     """
     own = dict(added)
     if name in own:
-        return replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
-    return MODELS[CATALOG.behind(name)]
+        row = replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
+    else:
+        called = CATALOG.behind(name)
+        row = MODELS.get(called) or replace(MODELS[nearest(called, MODELS)], id=called)
+    facts = None if offered is None else offered.models.get(row.id)
+    return row if facts is None else row.as_offered(facts)

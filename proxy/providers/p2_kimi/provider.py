@@ -9,8 +9,9 @@ from typing import Any
 
 from proxy.auth.store import CredentialSource
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
-from proxy.core.effort import effort_asked
+from proxy.core.effort import effort_asked, lost_effort
 from proxy.core.messages import Event
+from proxy.core.models import ModelList
 from proxy.core.routing import Added, is_auto_review
 from proxy.core.visible import Visible
 from proxy.errors import PROGRAM, UpstreamError
@@ -20,13 +21,14 @@ from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p2_kimi.account import usage_windows
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
-from proxy.providers.p2_kimi.catalog import LABEL, KimiModel, model_for
+from proxy.providers.p2_kimi.catalog import LABEL, KimiModel, model_for, offered_model
 from proxy.providers.p2_kimi.entry import KIMI
 from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestCredential, translated
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
+from proxy.providers.upstream.model_list import ListQuestion
 from proxy.providers.upstream.transport import (
     Batch,
     HttpTimers,
@@ -47,10 +49,13 @@ DIALECT = ChatDialect(
 )
 
 
-def target_of(model: str, request: Mapping[str, Any], added: Added = ()) -> Target:
+def target_of(model: str, request: Mapping[str, Any], added: Added = (), offered: ModelList | None = None) -> Target:
     """Resolves a requested name. The safety classifier must not think: it is small, and the client waits for it."""
-    row = model_for(model, added)
-    return Target(row.id, effort=None if is_auto_review(request) else row.effort(effort_asked(request)))
+    row = model_for(model, added, offered)
+    if is_auto_review(request):
+        return Target(row.id)
+    asked = effort_asked(request)
+    return Target(row.id, effort=row.effort(asked), narrowed=lost_effort(asked, row.effort(asked), offered))
 
 
 def chat_body(call: Call, row: KimiModel) -> dict[str, Any]:
@@ -105,6 +110,7 @@ class KimiAdapter:
         url: str,
         credentials: CredentialSource,
         agent: str,
+        row: KimiModel,
     ) -> None:
         self._call = call
         self._services = services
@@ -113,7 +119,6 @@ class KimiAdapter:
         self._credential = RequestCredential(credentials, call.timings)
         self._agent = agent
         self._device: dict[str, str] = {}
-        row = model_for(call.model, services.config().section(KimiSettings).models)
         self.wire = ChatWire(call, services, PROFILE, body, fallbacks=fallbacks(row))
 
     async def sign_in(self) -> None:
@@ -173,16 +178,22 @@ class KimiProvider(SignedInProvider[KimiSettings]):
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        return target_of(model, request, self._settings.models)
+        return target_of(model, request, self._settings.models, self._offered)
 
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
-        row = model_for(call.model, self._settings.models)
-        return translated(call, lambda: chat_body(call, row), partial(self._ask, call))
+        row = model_for(call.model, self._settings.models, self._offered)
+        return translated(call, lambda: chat_body(call, row), partial(self._ask, call, row))
 
-    def _ask(self, call: Call, body: dict[str, Any]) -> AsyncGenerator[list[Event], None]:
+    async def _model_question(self) -> ListQuestion:
+        access = (await self._credentials.get()).access
+        device = await device_headers(self._services.config_dir, user_agent(self._services.config()))
+        headers = {**device, "Authorization": f"Bearer {access.reveal()}", "Accept": "application/json"}
+        return ListQuestion(f"{self._settings.base_url}/models", headers, offered_model)
+
+    def _ask(self, call: Call, row: KimiModel, body: dict[str, Any]) -> AsyncGenerator[list[Event], None]:
         config = self._services.config()
         adapter = KimiAdapter(
             call,
@@ -192,6 +203,7 @@ class KimiProvider(SignedInProvider[KimiSettings]):
             url=f"{config.section(KimiSettings).base_url}/chat/completions",
             credentials=self._credentials,
             agent=user_agent(config),
+            row=row,
         )
         return AttemptRunner(call, self._services, adapter).run()
 

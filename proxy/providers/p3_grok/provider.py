@@ -31,14 +31,23 @@ from proxy.providers.base import SignedInProvider
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p3_grok.account import usage_windows
 from proxy.providers.p3_grok.account.signin import p3_credentials
-from proxy.providers.p3_grok.catalog import LABEL, MODELS, NEWEST
+from proxy.providers.p3_grok.catalog import LABEL, MODELS, NEWEST, offered_model
 from proxy.providers.p3_grok.entry import GROK
-from proxy.providers.p3_grok.request import SAMPLING, Written, answer_headers, count, responses_body, target_of
+from proxy.providers.p3_grok.request import (
+    SAMPLING,
+    Written,
+    answer_headers,
+    client_headers,
+    count,
+    responses_body,
+    target_of,
+)
 from proxy.providers.p3_grok.search import WEB, X
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestBody, RequestCredential, translated
 from proxy.providers.upstream.attempts import AttemptRunner
+from proxy.providers.upstream.model_list import ListQuestion
 from proxy.providers.upstream.new_models import NewModels
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
@@ -298,10 +307,17 @@ class GrokProvider(SignedInProvider[GrokSettings]):
         return frozenset({WEB, X})
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        target = target_of(model, request, self._settings.models)
-        if target.model not in MODELS and target.model not in dict(self._settings.models):
+        added, offered = self._settings.models, self._offered
+        target = target_of(model, request, added, offered)
+        known = target.model in MODELS or target.model in dict(added)
+        if not known and (offered is None or target.model not in offered.models):
             self._new_models.met(target.model, NEWEST.id)
         return target
+
+    async def _model_question(self) -> ListQuestion:
+        access, grok = (await self._credentials.get()).access, self._settings
+        headers = {**client_headers(grok.client_version), "Authorization": f"Bearer {access.reveal()}"}
+        return ListQuestion(f"{grok.base_url.rstrip('/').removesuffix('/responses')}/models", headers, offered_model)
 
     async def count_tokens(self, call: Call) -> int:
         return await self._services.tokenizer.run(lambda _length: count(self._written(call).body))

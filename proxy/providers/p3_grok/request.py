@@ -10,9 +10,10 @@ from typing import Any, Literal
 from proxy.core.content import system_text, without_billing
 from proxy.core.convert.history.responses import ResponsesHistory
 from proxy.core.convert.history.responses_dialect import Item, ResponsesDialect
-from proxy.core.effort import effort_asked
+from proxy.core.effort import effort_asked, lost_effort
 from proxy.core.identity import fits_header
 from proxy.core.invalid import InvalidRequest, cut
+from proxy.core.models import ModelList
 from proxy.core.routing import Added, is_auto_review
 from proxy.core.tokens.counting import Prices, count_responses
 from proxy.core.tokens.heuristic import heuristic_tokens
@@ -82,12 +83,13 @@ class Written:
     notes: tuple[str, ...]
 
 
-def target_of(model: str, request: Mapping[str, Any], added: Added = ()) -> Target:
+def target_of(model: str, request: Mapping[str, Any], added: Added = (), offered: ModelList | None = None) -> Target:
     """Resolves a requested name. The safety classifier should not think much: it is small, and the client waits for
     it."""
-    row = model_for(model, added)
-    effort = "low" if is_auto_review(request) else row.effort(effort_asked(request, none=True))
-    return Target(row.id, effort=effort, uploads_noted=True)
+    row = model_for(model, added, offered)
+    asked = "low" if is_auto_review(request) else effort_asked(request, none=True)
+    effort = row.effort(asked)
+    return Target(row.id, effort=effort, uploads_noted=True, narrowed=lost_effort(asked, effort, offered))
 
 
 def responses_body(call: Call, grok: GrokSettings, constraints: str, signs_as: str = LABEL) -> Written:

@@ -5,12 +5,14 @@ This table is the part of P4 that ages fastest; a new model is one row. The upst
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
-from proxy.core.routing import Added, Catalog, Limits, nearest
+from proxy.core.models import ModelFacts, ModelList
+from proxy.core.routing import Added, Catalog, nearest
 
 LABEL = "p4"
 PREFIX = "opencode-go/"
@@ -77,6 +79,8 @@ MODELS: dict[str, OpenCodeModel] = {
 
 #: These bare names belong to p1, p2 and p3; p4 serves only their qualified form.
 RESERVED = frozenset({"gpt-5.6-luna", "grok-4.5", "grok-4.6", "kimi-k2.6", "kimi-k3"})
+#: Names of new models that are bare in another provider's list.
+_OTHERS = re.compile(r"gpt-|codex-|grok-|kimi-|k[0-9]")
 
 
 def bare(name: str) -> str:
@@ -90,22 +94,36 @@ def _names(ids: Iterable[str]) -> tuple[str, ...]:
     return (*(PREFIX + name for name in known), *(name for name in known if name not in RESERVED))
 
 
-_LIMITS = {name: Limits(row.context, row.output) for row in MODELS.values() for name in _names((row.id,))}
+_FACTS = {
+    name: ModelFacts(row.context, row.output, sees=row.sees) for row in MODELS.values() for name in _names((row.id,))
+}
 
 #: The coder takes images, as Claude Code's own models do.
-CATALOG = Catalog(LABEL, "opencode", _names(MODELS), main="kimi-k2.7-code", small="glm-5.3-flash", limits=_LIMITS)
+CATALOG = Catalog(LABEL, "opencode", _names(MODELS), main="kimi-k2.7-code", small="glm-5.3-flash", facts=_FACTS)
 
 
 @lru_cache(maxsize=8)
-def catalog_of(added: Added) -> Catalog:
-    """The catalogue with these ids added."""
-    own = dict(added)
-    return CATALOG.extended((name, PREFIX + own[bare(name)]) for name in _names(own))
+def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
+    """The catalogue with what the service offers, and these ids added."""
+    own, now = dict(added), CATALOG.offering(offered, _new_names, bare)
+    return now.extended((name, PREFIX + own[bare(name)]) for name in _names(own))
 
 
-def model_for(name: str, added: Added = ()) -> OpenCodeModel | None:
-    """The model of a normalised name, qualified or bare; exact and case-sensitive. One that the settings add resembles
-    its base, or the nearest model.
+def _new_names(model: str, _facts: ModelFacts) -> Iterator[str]:
+    """The names of a new id: bare only where no other provider may have it."""
+    yield PREFIX + model
+    if not _OTHERS.match(model):
+        yield model
+
+
+def offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:
+    """A row of the service's list, which has ids only: not even the wire."""
+    return row.get("id"), ModelFacts()
+
+
+def model_for(name: str, added: Added = (), offered: ModelList | None = None) -> OpenCodeModel | None:
+    """The model of a normalised name, qualified or bare; exact and case-sensitive. One that the settings add, or the
+    service offers, resembles its base, or the nearest model.
 
     >>> model_for("opencode-go/grok-4.6").wire, model_for("haiku").id, model_for("GLM-5.2")
     ('responses', 'glm-5.3-flash', None)
@@ -115,4 +133,7 @@ def model_for(name: str, added: Added = ()) -> OpenCodeModel | None:
     own, plain = dict(added), bare(name)
     if plain in own:
         return replace(MODELS[own[plain] or nearest(plain, MODELS)], id=plain)
-    return MODELS.get(bare(CATALOG.behind(name)))
+    plain = bare(CATALOG.behind(name))
+    if plain not in MODELS and offered is not None and plain in offered.models:
+        return replace(MODELS[nearest(plain, MODELS)], id=plain)
+    return MODELS.get(plain)

@@ -21,7 +21,7 @@ from proxy.providers.base import BaseProvider
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p4_opencode import request as p4_request
 from proxy.providers.p4_opencode.account import usage_windows
-from proxy.providers.p4_opencode.catalog import LABEL, WIRE_PATHS, OpenCodeModel, model_for
+from proxy.providers.p4_opencode.catalog import LABEL, WIRE_PATHS, OpenCodeModel, model_for, offered_model
 from proxy.providers.p4_opencode.entry import OPENCODE
 from proxy.providers.p4_opencode.request import ingress_of
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
@@ -30,6 +30,7 @@ from proxy.providers.upstream.adapter import RequestBody, translated
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
 from proxy.providers.upstream.messages_wire import MessagesWire, messages_profile
+from proxy.providers.upstream.model_list import ListQuestion
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
     Batch,
@@ -146,7 +147,7 @@ class OpenCodeProvider(BaseProvider[OpenCodeSettings]):
         }
 
     def ingress(self, model: str) -> IngressRules:
-        return ingress_of(model_for(model, self._settings.models))
+        return ingress_of(model_for(model, self._settings.models, self._offered))
 
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset({"web_search"} if self._row(model).wire == "responses" else ())
@@ -156,7 +157,7 @@ class OpenCodeProvider(BaseProvider[OpenCodeSettings]):
 
     def tells_cached(self, model: str) -> bool:
         """Whether the wire is another than chat, whose many services may leave cached tokens out."""
-        row = model_for(model, self._settings.models)
+        row = model_for(model, self._settings.models, self._offered)
         return row is not None and row.wire != "chat"
 
     def cache_owner(self) -> int:
@@ -194,8 +195,14 @@ class OpenCodeProvider(BaseProvider[OpenCodeSettings]):
         http = self._services.client_for(settings.base_url)
         return await usage_windows.ask(settings.base_url, settings.api_key, http, self._services.clock)
 
+    async def _model_question(self) -> ListQuestion:
+        settings = self._settings
+        key = p4_request.key_of(settings.api_key)
+        headers = {"Authorization": f"Bearer {key.reveal()}", "User-Agent": usage_windows.USER_AGENT}
+        return ListQuestion(f"{settings.base_url.rstrip('/')}/models", headers, offered_model)
+
     def _row(self, model: str) -> OpenCodeModel:
-        row = model_for(model, self._settings.models)
+        row = model_for(model, self._settings.models, self._offered)
         if row is None:
             raise RequestError(f"Unsupported OpenCode Go model: {model}", provider=LABEL, param="model")
         return row

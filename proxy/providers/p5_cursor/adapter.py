@@ -20,11 +20,10 @@ from proxy.providers.p5_cursor.answer import CursorToMessages
 from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, is_an_aside, tool_input
 from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns, superseded
 from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words
-from proxy.providers.p5_cursor.catalog import known_ids
+from proxy.providers.p5_cursor.catalog import LABEL, known_ids
 from proxy.providers.p5_cursor.conversations import Conversations
 from proxy.providers.p5_cursor.failures import PROFILE, RunError, client_error
 from proxy.providers.p5_cursor.images import selected_images
-from proxy.providers.p5_cursor.live_catalog import LiveCatalog
 from proxy.providers.p5_cursor.models import Selection, select, stronger
 from proxy.providers.p5_cursor.prompt import check_content, estimate, prompt_tools, render
 from proxy.providers.p5_cursor.run.calls import OpenCall
@@ -63,7 +62,6 @@ class CursorState:
 
     runs: OpenRuns
     conversations: Conversations
-    models: LiveCatalog
     machine: Machine
 
 
@@ -162,7 +160,8 @@ class CursorAdapter:
 
     def _known(self) -> frozenset[str]:
         """The known model ids."""
-        return known_ids(self._settings.models, self._state.models.ids())
+        offered = self._services.models.of(self._services.signs_as(LABEL))
+        return known_ids(self._settings.models, offered)
 
     async def sign_in(self) -> None:
         """Signs in; a run that continues is already signed in."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 
+from proxy.core.models import ModelList
 from proxy.core.routing import Added, Catalog
 from proxy.providers.p5_cursor.snapshot import SNAPSHOT
 
@@ -100,9 +101,14 @@ CATALOG = Catalog(
 
 
 @lru_cache(maxsize=8)
-def catalog_of(added: Added = (), ids: tuple[str, ...] = SNAPSHOT) -> Catalog:
-    """The catalogue with these ids of the service, and those of the settings also by their bare name."""
-    return replace(CATALOG.extended(added), prefixed=listed(dict.fromkeys((*ids, *dict(added)))))
+def catalog_of(added: Added = (), offered: ModelList | None = None) -> Catalog:
+    """The catalogue with the ids of the service, and those of the settings also by their bare name."""
+    return replace(CATALOG.extended(added), prefixed=listed(dict.fromkeys((*ids_of(offered), *dict(added)))))
+
+
+def ids_of(offered: ModelList | None) -> tuple[str, ...]:
+    """Ids of the service: those of its list, else the snapshot."""
+    return SNAPSHOT if offered is None else tuple(offered.models)
 
 
 #: The endings of an id that name an effort and the like.
@@ -110,9 +116,9 @@ _VARIANT = re.compile("(?:-(?:none|low|medium|high|extra-high|xhigh|max|thinking
 
 
 @lru_cache(maxsize=8)
-def known_ids(added: Added, ids: tuple[str, ...]) -> frozenset[str]:
+def known_ids(added: Added, offered: ModelList | None = None) -> frozenset[str]:
     """Ids of the service and the settings. One that resembles another exists with the same efforts."""
-    own = dict(added)
+    own, ids = dict(added), ids_of(offered)
     alike = (
         name + one.removeprefix(base)
         for name, base in added

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import AsyncGenerator, Mapping
+import uuid
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner
 from proxy.core.ingress import BridgedTools, IngressRules
 from proxy.core.messages import Event
-from proxy.core.routing import Catalog
+from proxy.core.models import ModelFacts, word_in
 from proxy.providers.base import SignedInProvider
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p5_cursor.account.signin import cursor_credentials
@@ -22,16 +23,22 @@ from proxy.providers.p5_cursor.bridge.results import find_result
 from proxy.providers.p5_cursor.catalog import LABEL, known_ids
 from proxy.providers.p5_cursor.conversations import Conversations
 from proxy.providers.p5_cursor.entry import CURSOR
-from proxy.providers.p5_cursor.live_catalog import LiveCatalog
 from proxy.providers.p5_cursor.models import select
 from proxy.providers.p5_cursor.settings import CursorSettings
+from proxy.providers.p5_cursor.wire.envelopes import call_headers
+from proxy.providers.p5_cursor.wire.protobuf import decode
 from proxy.providers.upstream.adapter import RequestCredential
 from proxy.providers.upstream.attempts import AttemptRunner
+from proxy.providers.upstream.model_list import ListQuestion
 
 #: Pictures go along with a run unchanged, and none is fetched. The service decides how long an answer may be.
 INGRESS = IngressRules(
     image_urls=False, tools=BridgedTools("Cursor", frozenset({"Read", "Write", "Bash"})), honours=frozenset({"stop"})
 )
+
+_LIST_PATH = "/agent.v1.AgentService/GetUsableModels"
+#: This endpoint refuses envelopes, and the content type of streams.
+_LIST_TYPE = "application/proto"
 
 
 class CursorProvider(SignedInProvider[CursorSettings]):
@@ -46,7 +53,6 @@ class CursorProvider(SignedInProvider[CursorSettings]):
         self._state = CursorState(
             OpenRuns(),
             Conversations(services.clock, services.new_id),
-            LiveCatalog(services, credentials),
             machine_here(),
         )
 
@@ -61,24 +67,27 @@ class CursorProvider(SignedInProvider[CursorSettings]):
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset({"web_search", "web_fetch"})  # the model has both, even if a request does not ask for them
 
-    def catalog(self) -> Catalog:
-        return self._state.models.catalog(self._settings.models)
-
     def tells_cached(self, model: str) -> bool:
         return False
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         added = self._settings.models
-        selection = select(model, request, known_ids(added, self._state.models.ids()), added)
+        selection = select(model, request, known_ids(added, self._offered), added)
         return Target(selection.model_id, effort=effort_asked(request, none=True))
 
     async def count_tokens(self, call: Call) -> int:
         return await CursorWire(call, self._services).count()
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
-        self._state.models.refresh_soon()
         adapter = CursorAdapter(call, self._services, self._state, RequestCredential(self._credentials, call.timings))
         return AttemptRunner(call, self._services, adapter).run()
+
+    async def _model_question(self) -> ListQuestion:
+        settings, call_id = self._settings, str(uuid.UUID(self._services.new_id()))
+        access = (await self._credentials.get()).access
+        headers = call_headers(access.reveal(), settings.client_version, call_id, call_id, _LIST_TYPE)
+        url = settings.base_url + _LIST_PATH
+        return ListQuestion(url, headers, _offered_model, "models", body=b"", rows=_list_rows)
 
     def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
         """Drops a waiting run whose tool result went to another provider, which has the conversation now."""
@@ -89,7 +98,6 @@ class CursorProvider(SignedInProvider[CursorSettings]):
 
     async def close(self) -> None:
         await self._state.runs.close()
-        await self._state.models.close()
         await super().close()
 
 
@@ -101,3 +109,18 @@ def machine_here() -> Machine:
     except OSError:  # it was removed under a running process
         workspace = ""
     return Machine(system, os.environ.get("SHELL", ""), workspace)
+
+
+def _list_rows(body: bytes) -> Iterator[Mapping[str, Any]]:
+    """The rows of an answer as a message. Raises ValueError."""
+    for row in decode("GetUsableModelsResponse", body).get("models", ()):
+        yield {"modelId": row.get("model_id"), "displayName": row.get("display_name")}
+
+
+def _offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:
+    """A row of the service's list: id and facts.
+
+    >>> _offered_model({"modelId": "gpt-5.5", "displayName": "GPT-5.5"})[1].title
+    'GPT-5.5'
+    """
+    return row.get("modelId"), ModelFacts(title=word_in(row.get("displayName")) or "")

@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from proxy.core.sse import dump_json
 from proxy.sandbox.model.web_index import Page, find_pages
 from proxy.sandbox.p1.catalog import MODELS, listed
 from proxy.sandbox.p1.headers import FORMAT, check_account
@@ -18,7 +19,7 @@ from proxy.sandbox.p1.responses import RESPONSES, prepare_responses
 from proxy.sandbox.p1.socket.answer import SOCKET_WIRE
 from proxy.sandbox.p1.socket.upgrade import UPGRADE, UPGRADE_FAULTS, serve_upgrade
 from proxy.sandbox.p1.state import CODEX_PATH, P1
-from proxy.sandbox.upstream import Simulator, receive, refusals_noted
+from proxy.sandbox.upstream import Simulator, model_list, receive, refusals_noted
 from proxy.sandbox.wires.field_checks import (
     Checked,
     Each,
@@ -126,11 +127,11 @@ async def serve_usage(p1: P1, request: web.Request) -> web.Response:
     return web.json_response(p1.options.quota.usage(p1.clock()))
 
 
-async def serve_models(p1: P1, request: web.Request) -> web.Response:
+async def serve_models(p1: P1, request: web.Request) -> web.StreamResponse:
     if not request.query.get("client_version"):
         raise detail("Missing query parameter: client_version")
     check_account(request.headers, p1.tokens)
-    return web.json_response({"models": listed(p1.options.models)}, headers={"etag": '"sandbox"'})
+    return await model_list(p1.options, request, dump_json({"models": listed(p1.options.models)}).encode(), {})
 
 
 async def serve_workspaces(p1: P1, request: web.Request) -> web.Response:

@@ -12,12 +12,13 @@ from typing import Any
 
 from aiohttp import web
 
+from proxy.core.sse import dump_json
 from proxy.sandbox.model.web_index import find_pages
 from proxy.sandbox.p2.catalog import listed_models
 from proxy.sandbox.p2.chat import STREAM, WHOLE, prepare_chat
 from proxy.sandbox.p2.issuer import check_caller
 from proxy.sandbox.p2.state import API_PATH, P2, P2Options
-from proxy.sandbox.upstream import Simulator, receive, refusals_noted
+from proxy.sandbox.upstream import Simulator, model_list, receive, refusals_noted
 from proxy.sandbox.wires.field_checks import Table, check, fits, required
 from proxy.sandbox.wires.refusal import WRONG_VALUE
 
@@ -55,8 +56,9 @@ async def _checked(p2: P2, request: web.Request, table: Table) -> Any:
     return seen.body
 
 
-async def _serve_models(p2: P2, request: web.Request) -> web.Response:
-    return _account_answer(p2, request, listed_models())
+async def _serve_models(p2: P2, request: web.Request) -> web.StreamResponse:
+    check_caller(request.headers, p2.tokens, p2.options.agents)
+    return await model_list(p2.options, request, dump_json(listed_models()).encode(), p2.trace_headers())
 
 
 async def _serve_usages(p2: P2, request: web.Request) -> web.Response:

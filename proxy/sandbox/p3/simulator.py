@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from proxy.core.sse import dump_json
 from proxy.sandbox.p3.answer import DONE, GrokAnswer, GrokWriter
 from proxy.sandbox.p3.catalog import listed_models
 from proxy.sandbox.p3.checks import check_body
@@ -26,7 +27,7 @@ from proxy.sandbox.p3.refusals import (
 )
 from proxy.sandbox.p3.state import API_PATH, P3, P3Options
 from proxy.sandbox.play.script import Place
-from proxy.sandbox.upstream import Prepared, ServedWire, Simulator
+from proxy.sandbox.upstream import Prepared, ServedWire, Simulator, model_list
 from proxy.sandbox.wires.refusal import Refused
 from proxy.sandbox.wires.responses.read import Form, write_answer
 
@@ -57,12 +58,14 @@ def prepare_responses(p3: P3, request: web.Request, body: Any) -> Prepared:
 
 
 _DAY_S = 86_400
+#: When the models were made.
+_CREATED = 1_780_000_000
 
 
-async def serve_models(p3: P3, request: web.Request) -> web.Response:
+async def serve_models(p3: P3, request: web.Request) -> web.StreamResponse:
     """The list of models, for any kind of bearer."""
     check_bearer(request.headers, p3.tokens)
-    return _answer(p3, listed_models(int(p3.clock())))
+    return await model_list(p3.options, request, dump_json(listed_models(_CREATED)).encode(), p3.trace_headers())
 
 
 async def serve_key(p3: P3, request: web.Request) -> web.Response:

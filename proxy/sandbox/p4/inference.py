@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.core.sse import encode_events
+from proxy.core.sse import dump_json, encode_events
 from proxy.sandbox.model.reply import reply
 from proxy.sandbox.p4.catalog import MODELS, chat_rules, listed_models, thinks
 from proxy.sandbox.p4.gateway import (
@@ -29,7 +29,7 @@ from proxy.sandbox.p4.state import API_PATH, P4, P4Options
 from proxy.sandbox.play.actions import Action
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS, Fault
-from proxy.sandbox.upstream import Prepared, ServedWire, Simulator, receive
+from proxy.sandbox.upstream import Prepared, ServedWire, Simulator, model_list, receive
 from proxy.sandbox.wires.answer import Answer
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
@@ -146,11 +146,13 @@ _ANSWERS: dict[str, Callable[[P4, str, dict[str, Any], str], Answer]] = {
 
 
 #: Window of the subscription -> its length in seconds.
+#: When the models were listed.
+_CREATED = 1_780_000_000
 WINDOWS = {"rolling": 5 * 3600, "weekly": 7 * 86_400, "monthly": 30 * 86_400}
 
 
-async def _serve_models(p4: P4, _request: web.Request) -> web.Response:
-    return web.json_response(listed_models(p4.clock()))
+async def _serve_models(p4: P4, request: web.Request) -> web.StreamResponse:
+    return await model_list(p4.options, request, dump_json(listed_models(_CREATED)).encode(), {})
 
 
 async def _serve_usage(p4: P4, request: web.Request) -> web.Response:

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from proxy.core.sse import dump_json
 from proxy.sandbox.p5.failures import JSON_TYPE, PROTO_TYPE, blame_headers, check_bearer, check_type, check_version
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.p5.state import P5
 from proxy.sandbox.p5.stream import AGENT, serve_run, set_course
 from proxy.sandbox.play.player import cut
-from proxy.sandbox.upstream import Simulator, receive
+from proxy.sandbox.upstream import Simulator, model_list, receive
 from proxy.sandbox.wires.connect.envelopes import Failed
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message, write
 from proxy.sandbox.wires.refusal import plain_reply
@@ -100,7 +101,7 @@ def _from_hex(text: str) -> bytes | None:
     return message if message.hex() == text else None
 
 
-async def serve_models(p5: P5, request: web.Request) -> web.Response:
+async def serve_models(p5: P5, request: web.Request) -> web.StreamResponse:
     seen = await receive(request)
     p5.model_requests.append(seen)
     check_bearer(request.headers, p5.tokens)
@@ -110,13 +111,14 @@ async def serve_models(p5: P5, request: web.Request) -> web.Response:
         if not isinstance(seen.body, dict):
             words = "cannot decode message agent.v1.GetUsableModelsRequest from JSON"
             raise Failed("invalid_argument", words).refused()
-        return web.json_response({"models": [_listed(name, p5.options.models[name]) for name in p5.options.models]})
+        listed = {"models": [_listed(name, p5.options.models[name]) for name in p5.options.models]}
+        return await model_list(p5.options, request, dump_json(listed).encode(), {})
     try:
         Message(await request.read())
     except Malformed as problem:
         raise Failed("invalid_argument", f"parse binary: {problem}").refused() from None
     rows = [{1: name, 3: name, 4: title, 5: title} for name, title in p5.options.models.items()]
-    return web.Response(body=write({1: rows}), content_type=PROTO_TYPE)
+    return await model_list(p5.options, request, write({1: rows}), {}, PROTO_TYPE)
 
 
 def _listed(name: str, title: str) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from proxy.config import Config
 from proxy.core.allowances.accounts import DEFAULT, Standing, account_key, in_order
 from proxy.core.allowances.report import Allowance, spent_window
 from proxy.core.identity import MAX_ID_BYTES
-from proxy.core.routing import model_family
+from proxy.core.routing import Catalog, model_family
 from proxy.providers.accounts.allowance_store import AllowanceStore
+from proxy.providers.accounts.model_lists import ModelLists
 from proxy.providers.accounts.named import names_in, services_for
 from proxy.providers.contract import Provider, Services
 from proxy.providers.entry import Entry
@@ -148,12 +149,14 @@ class Accounts:
         self,
         entries: Sequence[Entry],
         allowances: AllowanceStore,
+        lists: ModelLists,
         clock: Callable[[], float],
     ) -> None:
         self.providers: dict[str, Provider] = {}
         self.named: dict[str, Provider] = {}
         self._entries = {entry.label: entry for entry in entries}
         self._allowances = allowances
+        self._lists = lists
         self._clock = clock
         self._affinity = Affinity(clock)
         self._refused: dict[str, float] = {}
@@ -210,7 +213,9 @@ class Accounts:
             return tuple(known)
         key = session_key(label, caller, session)
         onward = config.on_spent == "next" and not stays
-        found = self._ordered(known, stays=self._affinity.of(key), bound=bound, onward=onward, model=model)
+        found = self._ordered(
+            known, stays=self._affinity.of(key), bound=bound, onward=onward, config=config, model=model
+        )
         self._affinity.note(key, found[0].name)
         return found
 
@@ -220,7 +225,7 @@ class Accounts:
 
     def best(self, label: str, config: Config) -> Provider:
         """The provider for a request of our own, which belongs to no session."""
-        return self._ordered(self.of(label), onward=config.on_spent == "next")[0].provider
+        return self._ordered(self.of(label), onward=config.on_spent == "next", config=config)[0].provider
 
     def _ordered(
         self,
@@ -229,17 +234,29 @@ class Accounts:
         stays: str | None = None,
         bound: str | None = None,
         onward: bool,
+        config: Config,
         model: str = "",
     ) -> tuple[Serving, ...]:
         by_name = {one.name: one for one in known}
         if bound is not None and bound not in by_name:  # no other account replaces a missing one
             label = known[0].provider.label
             by_name[bound] = Serving(bound, self._made(label, bound))
-        standings = [self._standing(one, model) for one in known]
+        standings = [self._standing(one, model, config) for one in known]
         names = in_order(standings, stays=stays, bound=bound, onward=onward)
         return tuple(by_name[name] for name in names)
 
-    def _standing(self, one: Serving, model: str) -> Standing:
+    def lacks(self, key: str, model: str, config: Config) -> Catalog | None:
+        """The catalogue of an account, if its service does not list the model for it; else None."""
+        offered = self._lists.of(key)
+        entry = self._entries.get(key.partition("/")[0])
+        if offered is None or entry is None or not model:
+            return None
+        catalog = entry.catalog_now(config, offered)
+        called = catalog.called(catalog.behind(model))
+        listed = called in (*catalog.shown, *catalog.hidden) or called.startswith(catalog.prefixes or ("\0",))
+        return None if listed else catalog
+
+    def _standing(self, one: Serving, model: str, config: Config) -> Standing:
         now = self._clock()
         known = self._allowances.of(one.key) or Allowance()
         current = [window for window in known.windows if not window.beyond and not window.is_over(now)]
@@ -250,6 +267,7 @@ class Accounts:
             used=max((window.used or 0.0 for window in general), default=0.0),
             opens=self._opens(known, model),
             failed=now - self._refused.get(one.key, float("-inf")) <= REFUSED_S,
+            lacks=self.lacks(one.key, model, config) is not None,
         )
 
     def _opens(self, known: Allowance, model: str) -> float | None:

@@ -196,6 +196,8 @@ class Ledger:
                 self.tell(Sequenced(number))
         self.tell(ProviderSelected(candidate.key, candidate.model, target.effort))
         self.tell(ModelResolved(candidate.model, target.model))
+        for what, asked, sent in target.narrowed:
+            self.note("info", "narrowed_to_offer", model=target.model, what=what, asked=asked, sent=sent or "unset")
         if self._state.captures.on:
             self._begin_capture(candidate, target, session, converted)
 

@@ -22,6 +22,7 @@ from proxy.observe.monitor.snapshot import Snapshot
 from proxy.observe.monitor.state import MonitorState
 from proxy.observe.timings import Timings
 from proxy.providers.accounts.allowance_store import AllowanceStore
+from proxy.providers.accounts.model_lists import ModelLists
 from proxy.providers.contract import Provider
 from proxy.providers.entry import Entry
 from proxy.server.callers.callers import Callers
@@ -119,17 +120,27 @@ class StreamTimers:
 
 
 class Catalogs:
-    """The catalogues of all providers, by the current settings."""
+    """The catalogues of all providers, by the current settings and what the services offer.
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    lists  the lists of the services
+    """
+
+    def __init__(self, entries: Sequence[Entry], lists: ModelLists) -> None:
         self._entries = entries
-        self._made: tuple[Config | None, tuple[Catalog, ...]] = (None, ())
+        self.lists = lists
+        self._made: tuple[Config | None, int, tuple[Catalog, ...]] = (None, 0, ())
 
     def of(self, config: Config) -> tuple[Catalog, ...]:
-        """The catalogues, made again only if the settings changed."""
-        if self._made[0] is not config:
-            self._made = (config, tuple(entry.catalog_now(config) for entry in self._entries))
-        return self._made[1]
+        """The catalogues, made again only if the settings or the lists changed."""
+        made = self._made
+        if made[0] is not config or made[1] != self.lists.generation:
+            found = tuple(entry.catalog_now(config, self.lists.of_label(entry.label)) for entry in self._entries)
+            made = self._made = config, self.lists.generation, found
+        return made[2]
+
+    def labelled(self, label: str, config: Config) -> Catalog:
+        """The catalogue of one provider."""
+        return next(catalog for catalog in self.of(config) if catalog.label == label)
 
 
 @dataclass(frozen=True)
@@ -173,7 +184,7 @@ class AppState:
     @cached_property
     def accounts(self) -> Accounts:
         """The accounts of all providers."""
-        return Accounts(self.entries, self.allowances, self.clock)
+        return Accounts(self.entries, self.allowances, self.catalogs.lists, self.clock)
 
     @property
     def providers(self) -> dict[str, Provider]:
@@ -187,8 +198,8 @@ class AppState:
 
     @property
     def served(self) -> list[Catalog]:
-        """Catalogues of the providers that are served, with models that their services named since the start."""
-        return [provider.catalog() for provider in self.providers.values()]
+        """Catalogues of the providers that are served."""
+        return [catalog for catalog in self.catalogs.of(self.config()) if catalog.label in self.providers]
 
 
 STATE: web.AppKey[AppState] = web.AppKey("state", AppState)

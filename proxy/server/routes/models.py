@@ -8,11 +8,11 @@ from typing import Any
 from aiohttp import web
 
 from proxy.core.invalid import cut
+from proxy.core.models import ModelFacts
 from proxy.core.routing import (
     ALIASES,
     CLAUDE,
     Catalog,
-    Limits,
     listing,
     normalise_model,
     proposal,
@@ -113,14 +113,14 @@ def _described(model: str, plain: str, catalog: Catalog) -> dict[str, Any]:
         "created": 0,
         "owned_by": catalog.label,
         "lifecycle": "active",
-        **_limits(catalog.limits_of(plain)),
+        **_limits(catalog.facts_of(plain)),
     }
 
 
-def _limits(limits: Limits) -> dict[str, int]:
+def _limits(facts: ModelFacts) -> dict[str, int]:
     """Each limit under the names that clients look for, if it is known."""
-    context = {} if limits.context is None else dict.fromkeys(_CONTEXT, limits.context)
-    return context if limits.output is None else context | dict.fromkeys(_OUTPUT, limits.output)
+    context = {} if facts.context is None else dict.fromkeys(_CONTEXT, facts.context)
+    return context if facts.output is None else context | dict.fromkeys(_OUTPUT, facts.output)
 
 
 def _limit(value: str | None) -> int | None:

@@ -7,7 +7,8 @@ import re
 from proxy.core.allowances.accounts import account_key, for_account
 from proxy.core.allowances.report import Allowance, AllowanceWindow, spent_window, with_noted
 from proxy.core.allowances.words import FRESH_S, spent_text, wait_text
-from proxy.core.routing import model_family
+from proxy.core.invalid import cut
+from proxy.core.routing import model_family, proposal
 from proxy.errors import ProxyError, as_typed
 from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.providers.accounts.allowance_store import AllowanceStore
@@ -16,6 +17,8 @@ from proxy.server.request.state import AppState
 
 #: Words of a message that names a time.
 _NAMES_TIME = re.compile(r"try again (?:in|at)|available again in|used up until|\breset", re.IGNORECASE)
+
+_NOT_LISTED = "Your plan does not list"
 
 
 def watched_rows(state: AppState) -> tuple[AllowanceRow, ...]:
@@ -54,11 +57,25 @@ def explained(state: AppState, error: ProxyError, account: str = "", model: str 
         error = error.replaced(message=typed)
     if error.provider is None:
         return with_long_wait(error)
-    known = with_long_wait(_with_window(state, error, account_key(error.provider, account), model_family(model or "")))
+    key = account_key(error.provider, account)
+    known = with_long_wait(_with_window(state, error, key, model_family(model or "")))
+    known = _with_plan(state, known, key, model or "")
     if not account:
         return known
     message = for_account(known.message, error.provider, account)
     return known.replaced(message=f"{message} (account {account} of {error.provider})")
+
+
+def _with_plan(state: AppState, error: ProxyError, key: str, model: str) -> ProxyError:
+    """The error with near names, if a service refuses a model that it does not list for the account."""
+    if error.kind not in ("invalid_request", "not_found", "permission") or _NOT_LISTED in error.message:
+        return error
+    catalog = state.accounts.lacks(key, model, state.config())
+    if catalog is None:
+        return error
+    near = proposal(model, [catalog], "")
+    words = f"{_NOT_LISTED} {cut(model)} ({key}). {near}`{state.command} models` shows what it lists."
+    return error.replaced(message=f"{error.message.rstrip('. ')}. {words}")
 
 
 def _with_window(state: AppState, error: ProxyError, key: str, family: str) -> ProxyError:

@@ -89,7 +89,7 @@ def _reviewer(ledger: Ledger, provider: Provider) -> Reviewer | None:
         return Reviewer(provider if own else state.accounts.best(found.label, config), model)
     aliases = config.alias_provider
     for one in (provider, state.accounts.best(aliases, config) if aliases in state.providers else None):
-        small = one.catalog().small if one is not None else ""
+        small = state.catalogs.labelled(one.label, config).small if one is not None else ""
         if one is not None and small:
             return Reviewer(one, small)
     return None

@@ -140,6 +140,7 @@ def _served(ledger: Ledger, config: Config, model: str, found: Route | None) -> 
         ledger.note("warn", "unknown model")
         ledger.tell(ModelResolved(cut(model), cut(model)))
         near = proposal(cut(model), state.served, config.alias_provider)
+        state.catalogs.lists.look_again(state.accounts.watched())
         raise unknown_model(ledger, f'Unknown model "{cut(model)}". {near}'.rstrip())
     if found.label not in state.accounts.providers:
         raise unknown_model(ledger, f'Model "{cut(model)}" belongs to {found.label}, which is not available yet.')
@@ -177,7 +178,7 @@ def capped(
     config = state.config()
     if config.side_effort is None or candidate.auto_review:
         return body
-    own = next(catalog for catalog in state.catalogs.of(config) if catalog.label == candidate.label)
+    own = state.catalogs.labelled(candidate.label, config)
     agent = agents_of(ledger.inquiry.values)[0] is not None
     if not is_side(own.called(candidate.model), own.small, own.main, agent=agent):
         return body

@@ -91,11 +91,13 @@ async def serve(
     continues only after framing at most, another model only if nothing was sent. Raises the ProxyError of the first
     model."""
     answer: Answer | None = None
+    lists = ledger.inquiry.state.catalogs.lists
     try:
         while True:
             try:
                 if answer is None:
                     ledger.serves(candidates.choose_accounts())
+                    lists.look(candidates.current.key, candidates.current.provider)
                     answer = await prepare(candidates.current)
                     if not candidates.others:
                         prepare = _no_other  # the real one holds the body

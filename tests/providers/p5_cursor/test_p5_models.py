@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import rows
 
+from proxy.core.models import ModelFacts, model_list
 from proxy.core.routing import normalise_model, route
 from proxy.errors import RequestError
 from proxy.providers.p5_cursor.catalog import CATALOG, NAMES, PREFIXES, catalog_of
@@ -164,7 +165,11 @@ def test_the_snapshot_has_129_ids_and_the_list_each_of_them_in_three_modes() -> 
     assert not LATER & set(SNAPSHOT)
     assert len(CATALOG.prefixed) == 3 * 129
     assert CATALOG.prefixed[0] == "cursor:auto" and CATALOG.prefixed[-1] == "cursor-ask:kimi-k2.5"
-    assert catalog_of((), ("x",)).prefixed == ("cursor:x", "cursor-plan:x", "cursor-ask:x")
+    assert catalog_of((), model_list([("x", ModelFacts())], 0.0)).prefixed == (
+        "cursor:x",
+        "cursor-plan:x",
+        "cursor-ask:x",
+    )
     assert set(CATALOG.models) == set(NAMES) and len(NAMES) == 8
 
 

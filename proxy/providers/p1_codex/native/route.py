@@ -18,6 +18,7 @@ from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, UNSUPPORTED
 from proxy.core.error_bodies import error_of_body, error_of_value
 from proxy.core.hiding.texts import shown_bytes
 from proxy.core.invalid import cut
+from proxy.core.models import ModelList
 from proxy.core.sse import encode_events, encode_json, load_json
 from proxy.core.upstream_failures import is_refusal
 from proxy.errors import UpstreamError, openai_body
@@ -140,11 +141,15 @@ class NativeRoute:
         self._services = signer.services
         self._transport = transport
 
+    @property
+    def _offered(self) -> ModelList | None:
+        return self._services.models.of(self._services.signs_as(LABEL))
+
     @asynccontextmanager
     async def answer(self, call: Call) -> AsyncGenerator[NativeAnswer, None]:
         """Yields the answer, its body still to be read. Raises ProxyError."""
         codex = (config := self._services.config()).section(CodexSettings)
-        shaped = native_body(call.request, call.target, model_for(call.target.model, codex.models))
+        shaped = native_body(call.request, call.target, model_for(call.target.model, codex.models, self._offered))
         body = RequestBody(shaped.body, large=call.large)
         headers = p1_request.headers(config, lite=shaped.lite, session=call.session)
         signed = self._signer.request(call.request_id, call.timings)

@@ -1,0 +1,203 @@
+"""The lists of models that the services give: asked beside requests, kept, and stronger than our own tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Live, ask, until
+from oauth_accounts import Clock
+
+from proxy.core.models import ModelList
+from proxy.providers.accounts.model_lists import ListTimers, ModelLists, read_lists
+from proxy.sandbox import Sandbox
+from proxy.sandbox.p1.catalog import P1Model
+from proxy.sandbox.p2.catalog import MODELS as P2_MODELS
+from proxy.sandbox.p4.catalog import MODELS as P4_MODELS
+from proxy.server.request.state import STATE
+
+#: label -> a model, and its id in the list of the simulated service
+ASKED = {
+    "p1": ("gpt-5.5", "gpt-5.5"),
+    "p2": ("kimi-k3", "k3"),
+    "p3": ("grok-4.6", "grok-4.6"),
+    "p4": ("opencode-go/glm-5.2", "glm-5.2"),
+    "p5": ("cursor", "composer-2.5"),
+}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def live(sandbox: Sandbox, tmp_path: Path, clock: Clock) -> AsyncIterator[Live]:
+    timers = ListTimers(answer=0.3)
+    async with Live(sandbox, tmp_path, clock=clock, state_dir=tmp_path / "state", tuning=(timers,)) as live:
+        yield live
+
+
+def lists(live: Live) -> ModelLists:
+    return live.app[STATE].catalogs.lists
+
+
+async def said(live: Live, model: str, **more: Any) -> Any:
+    answer = await live.post(ask(model=model, **more))
+    await until(lambda: not lists(live)._asking)
+    return answer
+
+
+async def listed(live: Live, model: str) -> ModelList:
+    """The list of the model's provider, asked for beside one request."""
+    assert (await said(live, model)).status == 200
+    label = next(label for label, (name, _) in ASKED.items() if name == model)
+    found = lists(live).of(label)
+    assert found is not None
+    return found
+
+
+async def names(live: Live) -> set[str]:
+    return {model["id"] for model in (await live.get("/v1/models?limit=2000")).json["data"]}
+
+
+@pytest.mark.parametrize("label", ASKED)
+async def test_each_service_is_asked_beside_the_first_request(live: Live, clock: Clock, label: str) -> None:
+    model, row = ASKED[label]
+    assert lists(live).of(label) is None
+    found = await listed(live, model)
+    assert row in found.models and found.asked == clock()
+    clock.now += 3599
+    assert (await said(live, model)).status == 200 and lists(live).of(label) is found
+    clock.now += 61
+    again = await listed(live, model)
+    assert again.models == found.models and again.asked == clock()
+
+
+@pytest.mark.parametrize("label", ASKED)
+@pytest.mark.parametrize("fault", ["slow", "cut", "huge", "damaged", "refused"])
+async def test_a_list_that_fails_changes_nothing_and_is_logged_once(
+    live: Live, sandbox: Sandbox, clock: Clock, label: str, fault: str
+) -> None:
+    model = ASKED[label][0]
+    before = await listed(live, model)
+    sandbox[label].options.list_fault = fault
+    for _ in range(2):
+        clock.now += 3601
+        assert (await said(live, model)).status == 200
+        assert lists(live).of(label) is before
+    assert len(live.notes.all("models_not_listed")) == 1
+    sandbox[label].options.list_fault = ""
+    clock.now += 301
+    assert (await listed(live, model)).models == before.models
+
+
+async def test_what_was_listed_is_kept_for_the_next_start(sandbox: Sandbox, tmp_path: Path, clock: Clock) -> None:
+    folder = tmp_path / "state"
+    options: dict[str, Any] = {"clock": clock, "state_dir": folder}
+    async with Live(sandbox, tmp_path, tuning=(ListTimers(),), **options) as live:
+        found = {label: await listed(live, model) for label, (model, _) in ASKED.items()}
+    files = sorted(path.name for path in (folder / "models").iterdir())
+    assert files == [f"{label}.json" for label in ASKED]
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (folder / "models").iterdir())
+    assert {key: one.models for key, one in read_lists(folder / "models").items()} == {
+        key: one.models for key, one in found.items()
+    }
+    sandbox.p2.options.list_fault = "refused"
+    (folder / "models" / "p3.json").write_text("{")
+    async with Live(sandbox, tmp_path, **options) as live:
+        kept = lists(live).of("p2")
+        assert kept is not None and kept.models == found["p2"].models and lists(live).of("p3") is None
+
+
+async def test_new_models_are_served_as_their_rows_say(
+    live: Live, sandbox: Sandbox, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for model, _ in ASKED.values():
+        await listed(live, model)
+    sandbox.p1.options.models["gpt-7-nova"] = P1Model(full=True, lite=False, context=400_000)
+    sandbox.p1.options.models["gpt-7-dark"] = P1Model(full=True, lite=False, hidden=True)
+    monkeypatch.setitem(P2_MODELS, "kimi-next", P2_MODELS["k3"]._replace(efforts=("low", "high"), context=300_000))
+    monkeypatch.setitem(P4_MODELS, "glm-6", P4_MODELS["glm-5.2"])
+    monkeypatch.setitem(P4_MODELS, "kimi-k9", P4_MODELS["kimi-k2.6"])
+    before = await names(live)
+    for new in ("kimi-next", "glm-6"):
+        refused = await live.post(ask(model=new))
+        assert refused.status == 400 and "Unknown model" in refused.error["message"]
+    clock.now += 3601
+    for model, _ in ASKED.values():
+        await listed(live, model)
+    assert await names(live) - before == {
+        "gpt-7-nova",
+        "gpt-7-nova-fast",
+        "kimi-next",
+        "opencode-go/glm-6",
+        "glm-6",
+        "opencode-go/kimi-k9",
+    }
+    about = (await live.get("/v1/models/kimi-next")).json
+    assert about["context_window"] == 300_000 and about["owned_by"] == "p2"
+    for model in ("gpt-7-nova", "gpt-7-dark", "kimi-next", "glm-6", "opencode-go/kimi-k9"):
+        answer = await said(live, model, output_config={"effort": "max"})
+        assert answer.status == 200, answer.text
+    assert sandbox.p2.requests[-1].body["thinking"]["effort"] == "high"
+    assert (await live.get("/v1/models/gpt-7-nova")).json["context_window"] == 400_000
+    assert {note["model"] for note in live.notes.all("narrowed_to_offer")} == {"kimi-next"}
+
+
+async def test_a_name_that_no_list_has_asks_the_services_again(
+    live: Live, sandbox: Sandbox, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await listed(live, ASKED["p2"][0])
+    monkeypatch.setitem(P2_MODELS, "kimi-next", P2_MODELS["k3"])
+    assert (await said(live, "kimi-next")).status == 400  # the last question was just now
+    clock.now += 61
+    assert (await said(live, "kimi-next")).status == 400
+    assert (await said(live, "kimi-next")).status == 200
+
+
+async def test_a_model_that_the_plan_lacks_is_served_but_not_listed(live: Live, sandbox: Sandbox) -> None:
+    for name in ("gpt-5.2", "gpt-5.4"):
+        del sandbox.p1.options.models[name]
+    assert {"gpt-5.2", "gpt-5.2-fast"} <= await names(live)
+    await listed(live, ASKED["p1"][0])
+    assert not {"gpt-5.2", "gpt-5.2-fast", "gpt-5.4"} & await names(live)
+    refused = await said(live, "gpt-5.2")
+    assert refused.status in (400, 404), refused.text
+    message = refused.error["message"]
+    assert message.count("Your plan does not list gpt-5.2 (p1). Did you mean gpt-5.5") == 1
+    assert "models` shows what it lists" in message
+
+
+async def test_efforts_and_tiers_are_what_the_row_offers(live: Live, sandbox: Sandbox) -> None:
+    await listed(live, ASKED["p1"][0])
+
+    async def sent(model: str, effort: str) -> tuple[Any, Any]:
+        assert (await said(live, model, output_config={"effort": effort})).status == 200
+        body = sandbox.p1.requests[-1].body
+        return body["reasoning"]["effort"], body.get("service_tier")
+
+    assert await sent("gpt-6.1-sol", "ultra") == ("ultra", None)
+    assert await sent("gpt-5.5", "ultra") == ("max", None)
+    assert await sent("gpt-5.5-fast", "high") == ("high", "priority")
+    assert await sent("gpt-5.5-ultrafast", "high") == ("high", "priority")
+
+
+def test_a_file_that_is_not_ours_is_left_out(tmp_path: Path) -> None:
+    for name, text in {
+        "p1": "[]",
+        "p2": '{"asked": true, "models": {"a": {}}}',
+        "p3": '{"asked": 1, "models": {}}',
+        "p4": '{"asked": 1, "tag": 3, "models": {"a": {"context": "x", "efforts": ["low", 3], "lite": 1}, "b c": {}}}',
+        "p5-work": '{"asked": 1, "models": {"x": {"context": 5, "title": "X"}}}',
+    }.items():
+        (tmp_path / f"{name}.json").write_text(text)
+    found = read_lists(tmp_path)
+    assert [*found] == ["p4", "p5/work"]
+    (only,) = found["p4"].models.values()
+    assert only.context is None and only.efforts == ("low",) and only.lite is None
+    assert found["p5/work"].models["x"].context == 5 and found["p4"].tag == ""
+    assert json.loads((tmp_path / "p1.json").read_text()) == []
