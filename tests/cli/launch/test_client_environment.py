@@ -11,7 +11,7 @@ from samples import rows
 from proxy.cli.launch.client_environment import (
     Served,
     UnknownModel,
-    asked_model,
+    asked_option,
     child_environment,
     claude_code,
     codex_options,
@@ -141,7 +141,7 @@ def test_what_leads_elsewhere_is_taken_out_and_told_without_its_value() -> None:
     ],
 )
 def test_the_model_among_the_arguments_of_a_client(arguments: list[str], model: str | None) -> None:
-    assert asked_model(arguments, ("--model", "-m")) == model
+    assert asked_option(arguments, ("--model", "-m")) == model
 
 
 #: who is signed in, who serves aliases, what the user names -> provider, model, window, whether aliases go there too
