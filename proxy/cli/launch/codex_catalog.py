@@ -17,8 +17,10 @@ Row = Mapping[str, Any]
 
 #: Whose rows Codex has.
 _OWNER = "p1"
-#: Efforts of a model of which none are known; every provider narrows them.
+#: Efforts of a model of which none are known; every provider narrows them. Without a default the picker of Codex would
+#: choose the least.
 _USUAL_EFFORTS = ("low", "medium", "high")
+_USUAL_EFFORT = "medium"
 #: The window of a model whose window is not known: too small a one only compacts early.
 _ASSUMED_WINDOW = 128_000
 #: Codex compacts at this part of the window, in tenths, unless the row says a smaller number of tokens.
@@ -195,10 +197,8 @@ def _efforts(model: UsableModel, words: Mapping[str, str]) -> dict[str, Any]:
     if facts.thinks == "no":
         efforts = ()
     levels = [{"effort": one, "description": words.get(one) or _EFFORTS.get(one, one)} for one in efforts]
-    return {
-        "supported_reasoning_levels": levels,
-        "default_reasoning_level": facts.effort if facts.effort in efforts else None,
-    }
+    default = next((one for one in (facts.effort, _USUAL_EFFORT, *efforts) if one in efforts), None)
+    return {"supported_reasoning_levels": levels, "default_reasoning_level": default}
 
 
 def _words(installed: Iterable[Row]) -> dict[str, str]:
