@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proxy.cli.account import SignIn, cures, sign_ins
+from proxy.cli.account import SignIn, cures, sign_ins, usable_labels
 from proxy.cli.banner import reachable
 from proxy.cli.command import TYPED_FOLDER, TYPED_VARIABLE, Context, say
 from proxy.cli.config_file import ConfigFile
@@ -47,6 +47,7 @@ from proxy.cli.launch.users import UNUSED_S
 from proxy.cli.models import offering
 from proxy.cli.paths import state_root
 from proxy.config import Config, ConfigError
+from proxy.providers.entry import Entry
 
 
 def warn(line: str) -> None:
@@ -66,22 +67,24 @@ class SetOut:
         """What a client should use. Raises ConfigError when no account is signed in, and no proxy answers that might
         know one."""
         known = self._sign_ins()
-        usable = {one.entry.label for one in known if one.usable}
+        usable = usable_labels(known)
         if needs_account and not usable and not self.background.sandbox:
             text = "\n".join(cures(known, self.context.program))
             if not answers(self.background.url):
                 raise ConfigError(text)
             warn(text)
-        providers = self.context.providers if self.background.sandbox else offering(self.context)
+        providers = self._providers()
         first = first_entry(providers, self.config, usable or {self.config.alias_provider})
         return served_model(self.background.url, self.config, providers, first, model)
 
     def models(self, *, any_tools: bool = False) -> list[UsableModel]:
         """The models of the providers that the user is signed in to. Where the proxy alone may know an account, and in
         the sandbox, those of all providers."""
-        usable = set() if self.background.sandbox else {one.entry.label for one in self._sign_ins() if one.usable}
-        labels = usable or {entry.label for entry in self.context.providers}
-        return usable_models(self.context.providers, self.config, labels, any_tools=any_tools)
+        known = () if self.background.sandbox else self._sign_ins()
+        return usable_models(self._providers(), self.config, usable_labels(known), any_tools=any_tools)
+
+    def _providers(self) -> tuple[Entry, ...]:
+        return self.context.providers if self.background.sandbox else offering(self.context)
 
     def _sign_ins(self) -> list[SignIn]:
         return sign_ins(self.context, ConfigFile(self.context, new=True))
@@ -171,7 +174,7 @@ def _read_file(path: Path, parse: Any) -> Mapping[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ClientStart:
     """What a client is started with.
 
     program    where the client is
@@ -186,7 +189,7 @@ class Start:
     model: bool
 
 
-def _claude_options(start: Start, environment: Mapping[str, str]) -> list[str]:
+def _claude_options(start: ClientStart, environment: Mapping[str, str]) -> list[str]:
     """The settings of the picker. Of several options `--settings` the client reads the last, so one of the user stands
     alone."""
     if _asks_settings(start.arguments):
@@ -201,7 +204,7 @@ def _asks_settings(arguments: Sequence[str]) -> bool:
     return asked_option(arguments, ("--settings",)) is not None
 
 
-def _codex_options(start: Start, environment: Mapping[str, str]) -> list[str]:
+def _codex_options(start: ClientStart, environment: Mapping[str, str]) -> list[str]:
     """The provider and the catalogue of models. A Codex that cannot read that still gets the window of its model."""
     background = start.out.background
     path = background.state / "launched" / ("codex-sandbox.json" if background.sandbox else "codex-models.json")
@@ -227,7 +230,7 @@ class Client:
     names: tuple[str, ...]
     chosen: Callable[[Mapping[str, str]], str | None]
     variables: Callable[[Served, Sequence[str]], list[Variable]]
-    options: Callable[[Start, Mapping[str, str]], list[str]]
+    options: Callable[[ClientStart, Mapping[str, str]], list[str]]
     elsewhere: Callable[[dict[str, str]], list[str]]
     openai: bool = False
 
@@ -269,7 +272,7 @@ def launch(client: Client, arguments: argparse.Namespace, context: Context) -> i
     environment, said = child_environment(out.environment, variables, served.url)
     for line in said + client.elsewhere(environment):
         warn(line)
-    start = Start(out, served, program, arguments.rest, not theirs)
+    start = ClientStart(out, served, program, arguments.rest, not theirs)
     command = [program, *client.options(start, environment), *arguments.rest]
     return _become(command, environment) if WATCHES else _wait_for(command, environment, started)
 

@@ -46,12 +46,13 @@ def usable_models(
 ) -> list[UsableModel]:
     """The models of the providers with these labels, by provider, in the order of their catalogues.
 
+    labels     none for all providers: where the proxy alone may know an account
     any_tools  only of providers whose models take tools of any name
     """
     found = [
         model
         for entry in sorted(providers, key=lambda entry: entry.label)
-        if entry.build is not None and entry.label in labels and not (any_tools and entry.bridges)
+        if entry.build is not None and (not labels or entry.label in labels) and not (any_tools and entry.bridges)
         for model in _of(entry, entry.catalog_now(config))
     ]
     return list({model.name: model for model in reversed(found)}.values())[::-1]  # a name belongs to the first list

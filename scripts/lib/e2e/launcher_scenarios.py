@@ -26,7 +26,7 @@ KEEPS_S, ENDS_S = 1, 7.0
 _ROOT = Path(__file__).parents[3]
 
 
-def _world(client: Installed, folder: Path, sandbox: Sandbox, port: int) -> dict[str, str]:
+def world_of(client: Installed, folder: Path, sandbox: Sandbox, port: int) -> dict[str, str]:
     """A user who has signed in, and has the client on the PATH under its name."""
     sandbox.write_credentials(folder / "config")
     programs = folder / "bin"
@@ -46,7 +46,7 @@ def _world(client: Installed, folder: Path, sandbox: Sandbox, port: int) -> dict
     }
 
 
-def _command(client: str, *arguments: str) -> list[str]:
+def launch_command(client: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", "proxy", client, "--proxy-keep", f"{KEEPS_S}", *arguments]
 
 
@@ -80,10 +80,12 @@ async def two_share_a_proxy_that_ends_after_them(client: ClaudeCode, folder: Pat
     settings = client.home / ".claude" / "settings.json"
     settings.write_text(json.dumps(elsewhere))
     async with Sandbox() as sandbox:
-        world = _world(client, folder, sandbox, port)
+        world = world_of(client, folder, sandbox, port)
         tools = ("--dangerously-skip-permissions",)
-        async with under_way(_command("claude", "-p", "use Bash: sleep 60", *tools), client.work, world) as killed:
-            done = await run(_command("claude", "-p", "say it", "--output-format", "json"), client.work, world)
+        async with under_way(
+            launch_command("claude", "-p", "use Bash: sleep 60", *tools), client.work, world
+        ) as killed:
+            done = await run(launch_command("claude", "-p", "say it", "--output-format", "json"), client.work, world)
             expect(killed.returncode is None, "the first one is under way", killed.returncode)
             killed.kill()
             await killed.wait()
@@ -105,9 +107,9 @@ def _expect_answer(done: Finished, world: Mapping[str, str]) -> None:
 async def codex_finds_the_proxy_by_options_alone(client: Codex, folder: Path) -> None:
     port = free_port()
     async with Sandbox() as sandbox:
-        world = {**_world(client, folder, sandbox, port), "CODEX_HOME": str(client.home)}
+        world = {**world_of(client, folder, sandbox, port), "CODEX_HOME": str(client.home)}
         words = ("codex", "exec", "--json", "--skip-git-repo-check", "say it")
-        done = await run(_command(*words), client.work, world)
+        done = await run(launch_command(*words), client.work, world)
         said = [line["item"].get("text", "") for line in done.lines if line["type"] == "item.completed"]
         expect(done.status == 0 and "sandbox model" in " ".join(said), "an answer", (done.stdout, done.stderr))
         expect(not (client.home / "config.toml").exists(), "no file is written")

@@ -57,6 +57,17 @@ class Screen:
             if text[:PROMPT_WIDTH] not in typed:
                 return
 
+    async def press(self, key: str) -> None:
+        """Presses a key that tmux has a name for, or a letter."""
+        await asyncio.sleep(TYPING_S)
+        await self.tmux("send-keys", key)
+
+    async def command(self, text: str) -> None:
+        """Types a text and sends it, once: for a client whose prompt looks otherwise."""
+        await self.tmux("send-keys", "-l", text)
+        await asyncio.sleep(TYPING_S)
+        await self.press("Enter")
+
 
 @asynccontextmanager
 async def on_screen(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> AsyncIterator[Screen]:
