@@ -16,6 +16,7 @@ from e2e.expecting import Scenarios, expect
 from e2e.npm import Installed
 from e2e.ports import free_port
 from e2e.process import Finished, run, under_way
+from e2e.screen import on_screen
 from proxy.sandbox import Sandbox
 
 CLAUDE_CODE: Scenarios[ClaudeCode] = Scenarios()
@@ -101,6 +102,31 @@ def _expect_answer(done: Finished, world: Mapping[str, str]) -> None:
     (model, usage), *_ = result["modelUsage"].items()
     expect((model, usage["contextWindow"]) == ("gpt-5.6-sol", 272_000), "the model with its window", result)
     expect(world["HOME"] in done.stderr and "not used here" in done.stderr, "what does not count is told", done.stderr)
+
+
+@CLAUDE_CODE.add
+async def the_picker_has_the_models_with_their_windows(client: ClaudeCode, folder: Path) -> None:
+    """`/model` on a terminal; the chosen one's window is smaller than that of the first."""
+    client.know_folder()
+    async with Sandbox() as sandbox:
+        world = {**world_of(client, folder, sandbox, free_port()), "CLAUDE_CONFIG_DIR": str(client.home / ".claude")}
+        command = launch_command("claude", "--proxy-model", "kimi-k3", "--dangerously-skip-permissions")
+        async with on_screen(command, client.work, {**world, "LANG": "C.UTF-8"}) as screen:
+            await screen.shows("bypass permissions on")
+            await screen.command("/model")
+            await screen.shows("Kimi Code (p2)")
+            await screen.press("Escape")
+            await screen.shows("Kept model as")
+            await screen.command("/model kimi-k2.6")
+            await screen.shows("Set model to kimi-k2.6")
+            await screen.command("hello there")
+            await screen.shows("I am the sandbox model")
+            await screen.command("/context")
+            await screen.shows("/262.1k tokens")
+            await screen.command("/exit")
+            await screen.ends()
+            models = {received.body["model"] for received in sandbox.p2.requests}
+            expect(models == {"kimi-for-coding"}, "it was asked by its name upstream", models)
 
 
 @CODEX.add

@@ -25,7 +25,10 @@ class Screen:
 
     async def tmux(self, *words: str) -> str:
         process = await asyncio.create_subprocess_exec(
-            "tmux", "-L", self._socket, "-f", "/dev/null", *words, stdout=asyncio.subprocess.PIPE
+            *("tmux", "-L", self._socket, "-f", "/dev/null"),
+            *words,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,  # that the server has ended
         )
         output, _ = await process.communicate()
         return output.decode(errors="replace")
@@ -67,6 +70,12 @@ class Screen:
         await self.tmux("send-keys", "-l", text)
         await asyncio.sleep(TYPING_S)
         await self.press("Enter")
+
+    async def ends(self) -> None:
+        """Waits until the program has ended by itself."""
+        async with asyncio.timeout(WAIT_S):
+            while await self.tmux("list-sessions"):
+                await asyncio.sleep(LOOKING_S)
 
 
 @asynccontextmanager
