@@ -35,7 +35,7 @@ from proxy.server.callers.keys import FILE_NAME as KEYS
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from proxy.observe.capture.writing.told import FolderCaptures
+    from proxy.observe.capture.writing.queued import FolderCaptures
     from proxy.observe.log.file_log import FileLog
     from proxy.observe.monitor.state import MonitorState
     from proxy.server.listener import Listener
@@ -153,7 +153,7 @@ def _open_captures(config: Config, environment: Mapping[str, str], log: FileLog)
     if not config.captures:
         return None
     from proxy.observe.capture.writing.files import CaptureLimits
-    from proxy.observe.capture.writing.told import FolderCaptures
+    from proxy.observe.capture.writing.queued import FolderCaptures
 
     limits = CaptureLimits(
         config.captures_max_bytes,

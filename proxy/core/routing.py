@@ -103,7 +103,7 @@ class Catalog:
             return model
         return normalise_model(model.strip()).strip()
 
-    def behind(self, model: str) -> str:
+    def resolved(self, model: str) -> str:
         """The model that an alias means: by its own row, by the row of which it is a dated version, or by its family.
         Any other name is returned unchanged."""
         family = model if model in FAMILIES else family_of(model)
@@ -124,7 +124,7 @@ class Catalog:
 
     def limits_of(self, model: str) -> Limits:
         """The limits of a listed name or an alias."""
-        return self.limits.get(self.behind(model), _UNKNOWN)
+        return self.limits.get(self.resolved(model), _UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class BaseProvider(Generic[Section]):
     def catalog(self) -> Catalog:
         return self.entry.catalog_now(self._services.config())
 
-    def tells_cached(self, model: str) -> bool:
+    def reports_cached(self, model: str) -> bool:
         return True
 
     async def close(self) -> None:

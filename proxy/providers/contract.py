@@ -34,7 +34,7 @@ from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.observe.lifecycle import Event as LifecycleEvent
 from proxy.observe.lifecycle import Happened, Log, NullLog, NullRecorder, Recorder, unheard
 from proxy.observe.timings import Timings
-from proxy.providers.accounts.allowance_store import AllowanceStore, HearsAllowance
+from proxy.providers.accounts.allowance_store import AllowanceSink, AllowanceStore
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.upstream.tokenizer import Tokenizer
 from proxy.settings import is_loopback
@@ -311,7 +311,7 @@ class Remembering(Protocol):
 
 
 @runtime_checkable
-class TellsAllowance(Protocol):
+class AllowanceSource(Protocol):
     """A provider whose service reports what is left of the allowance."""
 
     async def ask_allowance(self) -> UsageReport:
@@ -323,7 +323,7 @@ class TellsAllowance(Protocol):
 class Caching(Protocol):
     """A provider that knows about the prompt cache of its service."""
 
-    def tells_cached(self, model: str) -> bool:
+    def reports_cached(self, model: str) -> bool:
         """Whether the service reports how much of the input was cached; a missing number then means none. `model` is
         the upstream's id."""
         ...
@@ -378,7 +378,7 @@ class Services:
     random: Callable[[], float] = random.random
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex
     tuning: Tuning = field(default_factory=Tuning)
-    allowances: HearsAllowance = field(default_factory=AllowanceStore)
+    allowances: AllowanceSink = field(default_factory=AllowanceStore)
     happened: Happened = unheard
     account: str = ""
 

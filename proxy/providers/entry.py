@@ -115,6 +115,6 @@ def doubtful(config: Config, providers: Sequence[Entry]) -> list[str]:
             if found is not None and found.label != entry.label:
                 warnings.append(f"{entry.label}.models: {cut(model)} is a model of {found.label}, which serves it")
         replacing = getattr(config.section(entry.settings), "model", None) if entry.settings is not None else None
-        if replacing and catalog.behind(replacing) not in catalog.models:
+        if replacing and catalog.resolved(replacing) not in catalog.models:
             warnings.append(f"{entry.label}.model: {cut(replacing)} is in no list; it is sent like the nearest that is")
     return warnings

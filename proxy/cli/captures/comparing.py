@@ -103,7 +103,7 @@ def _conversation(head: Head) -> tuple[str, str, str, str]:
 
 def _sent(older: Head, newer: Head) -> _Pair:
     """What went to the upstream, of the last attempt, where that tells the whole prompt."""
-    bodies = [one.capture.told(UPSTREAM_REQUEST) for one in (older, newer)]
+    bodies = [one.capture.read_object(UPSTREAM_REQUEST) for one in (older, newer)]
     reason = _unfit(bodies)
     if not reason:
         return _Pair("what went to the upstream (020)", *bodies)
@@ -127,9 +127,9 @@ def _wire(body: Mapping[str, Any]) -> str | None:
 
 def _received(older: Head, newer: Head) -> _Pair:
     """What the client sent; where the two used different routes, what both were translated to."""
-    bodies = [one.capture.told(RECEIVED) for one in (older, newer)]
+    bodies = [one.capture.read_object(RECEIVED) for one in (older, newer)]
     if older.kind != newer.kind:
-        bodies = [one.capture.told(CONVERTED) or body for one, body in zip((older, newer), bodies, strict=True)]
+        bodies = [one.capture.read_object(CONVERTED) or body for one, body in zip((older, newer), bodies, strict=True)]
     if not all(bodies):
         raise ConfigError(f"not both captures have a request that can be read: `{PROGRAM} captures show` lists them")
     return _Pair("what the client sent (010)", *bodies)

@@ -42,7 +42,7 @@ class Head:
 
 
 def head_of(capture: CaptureFolder) -> Head:
-    metadata, summary = capture.told(METADATA), capture.told(SUMMARY)
+    metadata, summary = capture.read_object(METADATA), capture.read_object(SUMMARY)
     status = summary.get("status")
     headers = metadata.get("headers")
     agents = [name for name in headers if "agent-id" in name.lower()] if isinstance(headers, dict) else []

@@ -73,7 +73,7 @@ def claude_code(served: Served) -> list[Variable]:
         Variable("ANTHROPIC_BASE_URL", served.url, choice=False),
         Variable("ANTHROPIC_AUTH_TOKEN", served.key or NO_KEY, choice=False),
         Variable("ANTHROPIC_MODEL", served.model),
-        *(Variable(f"ANTHROPIC_DEFAULT_{one.upper()}_MODEL", served.catalog.behind(one)) for one in families),
+        *(Variable(f"ANTHROPIC_DEFAULT_{one.upper()}_MODEL", served.catalog.resolved(one)) for one in families),
         Variable("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK", "1", "no tool runs twice"),
         *(Variable("CLAUDE_CODE_MAX_CONTEXT_TOKENS", size, "the window of the model") for size in window),
         # older versions, and names that the client knows, use only this one

@@ -28,7 +28,7 @@ from proxy.observe.log.storage import (
     ErrorFiles,
     RotatingFile,
 )
-from proxy.observe.log.terminal import TOLD, TerminalCopy
+from proxy.observe.log.terminal import TERMINAL, TerminalCopy
 
 #: Entries waiting for the thread; past it records are dropped and counted.
 MAX_QUEUED = 4_096
@@ -59,7 +59,7 @@ class _Record(NamedTuple):
     fields: dict[str, Any]
 
 
-class _Told(NamedTuple):
+class _TerminalLine(NamedTuple):
     line: str
 
 
@@ -72,7 +72,7 @@ class _Stop:
     """The last entry."""
 
 
-_Item = _Record | _Told | _Capture | threading.Event | _Stop
+_Item = _Record | _TerminalLine | _Capture | threading.Event | _Stop
 
 
 class FileLog:
@@ -126,7 +126,7 @@ class FileLog:
 
     def tell(self, line: str) -> None:
         """A line for the terminal alone, in its turn; one that finds the queue full is not shown."""
-        self._put(_Told(f"{line}\n"))
+        self._put(_TerminalLine(f"{line}\n"))
 
     def capture_error(self, name: str, record: dict[str, Any]) -> str | None:
         """Hands the record to the thread. None when captures are off, the log is closed, too many wait, or the last
@@ -253,7 +253,7 @@ class FileLog:
             self._pending_captures.release()
 
     def _write_lines(self, batch: list[_Item]) -> None:
-        self._terminal.show([(TOLD, item.line) for item in batch if isinstance(item, _Told)])
+        self._terminal.show([(TERMINAL, item.line) for item in batch if isinstance(item, _TerminalLine)])
         lines = _blanked([(item.level, self._line(item)) for item in batch if isinstance(item, _Record)])
         records = len(lines)
         dropped = self._take_dropped()

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 #: Levels that are always shown.
 LOUD = frozenset({"warn", "error"})
 #: The level of lines that are for the terminal alone.
-TOLD = "told"
+TERMINAL = "terminal"
 
 #: Warnings that are remembered as shown.
 MAX_REMEMBERED = 500
@@ -52,7 +52,7 @@ class TerminalCopy:
     def show(self, lines: list[tuple[str, str]]) -> None:
         """Lines as (level, text with its line end)."""
         text = "".join(
-            self._form(level, line) for level, line in lines if self._everything or level in LOUD or level == TOLD
+            self._form(level, line) for level, line in lines if self._everything or level in LOUD or level == TERMINAL
         )
         if not text:
             return
@@ -76,7 +76,7 @@ class _Sentences:
         self._shown: dict[str, None] = {}
 
     def of(self, level: str, line: str) -> str:
-        if level == TOLD:
+        if level == TERMINAL:
             return line
         record = json.loads(line)
         said = _sentence(record)

@@ -155,7 +155,7 @@ SAVE_EVERY_S = 5.0
 Notice = Callable[[str, str, str], None]
 
 
-class HearsAllowance(Protocol):
+class AllowanceSink(Protocol):
     """Receives what a service reports of an account's allowance."""
 
     def tell(self, provider: str, account: str | None, report: Allowance) -> None: ...

@@ -97,4 +97,4 @@ def model_for(name: str, added: Added = ()) -> KimiModel:
     own = dict(added)
     if name in own:
         return replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
-    return MODELS[CATALOG.behind(name)]
+    return MODELS[CATALOG.resolved(name)]

@@ -61,5 +61,5 @@ def model_for(name: str, added: Added = ()) -> GrokModel:
     own = dict(added)
     if name in own:
         return replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
-    name = CATALOG.behind(name)
+    name = CATALOG.resolved(name)
     return MODELS.get(name) or replace(NEWEST, id=name)

@@ -115,4 +115,4 @@ def model_for(name: str, added: Added = ()) -> OpenCodeModel | None:
     own, plain = dict(added), bare(name)
     if plain in own:
         return replace(MODELS[own[plain] or nearest(plain, MODELS)], id=plain)
-    return MODELS.get(bare(CATALOG.behind(name)))
+    return MODELS.get(bare(CATALOG.resolved(name)))

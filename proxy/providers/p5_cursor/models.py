@@ -66,7 +66,7 @@ def select(name: str, request: Mapping[str, Any], known: Collection[str], added:
     known    ids that the service named, besides those of the snapshot
     added    ids of the settings, which need no prefix
     """
-    bare = CATALOG.behind(CATALOG.called(name))
+    bare = CATALOG.resolved(CATALOG.called(name))
     if bare in dict(added):
         bare = _ANY + bare
     own = NAMES.get(bare)

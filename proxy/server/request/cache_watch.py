@@ -84,7 +84,7 @@ class CacheWatch:
         if cached > 0 or key in self._reporting:
             return True
         caching = self.caching(provider)
-        return caching is not None and caching.tells_cached(model)
+        return caching is not None and caching.reports_cached(model)
 
 
 class CacheCheck:

@@ -18,7 +18,7 @@ import pytest
 from proxy.observe.capture.contract import NULL_ATTEMPT, NULL_CAPTURE, RequestCapture
 from proxy.observe.capture.writing import channel
 from proxy.observe.capture.writing.channel import MAX_RESTARTS, Channel, worker_command
-from proxy.observe.capture.writing.told import MAX_CONVERTED_BYTES, FolderCaptures
+from proxy.observe.capture.writing.queued import MAX_CONVERTED_BYTES, FolderCaptures
 
 from .written import PLENTY, attempt, files, request, sse
 

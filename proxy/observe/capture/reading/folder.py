@@ -105,7 +105,7 @@ class CaptureFolder:
         found = [one for one in _artifacts(self.path, "") if one.station == station[:NUMBER]]
         return found[-1] if found else None
 
-    def told(self, station: str) -> Mapping[str, Any]:
+    def read_object(self, station: str) -> Mapping[str, Any]:
         """The same as an object, empty when there is none that can be read."""
         try:
             return found.object() if (found := self.last(station)) else {}

@@ -51,10 +51,10 @@ _FIELDS = tuple(field.name for field in fields(CapturedRequest))
 _UNTOLD = marshal.dumps([{"type": "unprintable"}])
 
 
-class ToldCaptures:
+class QueuedCaptures:
     """Begins captures below `<root>/traffic`; what is told of them goes to `tell`.
 
-    >>> captures = ToldCaptures(root, lambda message, _size: writer.take(message) or True)   # doctest: +SKIP
+    >>> captures = QueuedCaptures(root, lambda message, _size: writer.take(message) or True)   # doctest: +SKIP
     """
 
     on = True
@@ -65,7 +65,7 @@ class ToldCaptures:
         self._clock = clock
         self._numbers = itertools.count(1)
 
-    def begin(self, request: CapturedRequest) -> ToldCapture | None:
+    def begin(self, request: CapturedRequest) -> QueuedCapture | None:
         """The capture; None when there is no room to tell of it."""
         # two models of one provider may be asked for one request, and no folder is written to twice
         name = f"{request.request_id}-{request.earlier + 1}" if request.earlier else request.request_id
@@ -79,7 +79,7 @@ class ToldCaptures:
             size *= 2
         if not self._tell(("begin", number, str(path), told, self._clock()), size + MESSAGE_BYTES):
             return None
-        return ToldCapture(number, str(path), size, self._tell, self._clock)
+        return QueuedCapture(number, str(path), size, self._tell, self._clock)
 
 
 def _pairs(headers: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -96,7 +96,7 @@ def _converted(body: Mapping[str, Any], size: int) -> Mapping[str, Any]:
     return body if size <= MAX_CONVERTED_BYTES else {"left_out": f"the request has {size} bytes"}
 
 
-class ToldCapture:
+class QueuedCapture:
     """One request. After a message that found no room the rest of it is counted only, up to its end: a stream with
     holes would be read wrong."""
 
@@ -119,7 +119,7 @@ class ToldCapture:
         told = (number, transport, method, url, _pairs(headers), body, details, self._clock())
         if not self.tell(("attempt", self._number, *told), size):
             return NULL_ATTEMPT
-        return ToldAttempt(self.tell, self._number, number, self._clock)
+        return QueuedAttempt(self.tell, self._number, number, self._clock)
 
     def streamed(self, data: bytes) -> None:
         self.tell(("streamed", self._number, data), len(data))
@@ -143,7 +143,7 @@ class ToldCapture:
         return True
 
 
-class ToldAttempt:
+class QueuedAttempt:
     """One attempt of a request."""
 
     __slots__ = ("_clock", "_number", "_tell", "_to")
@@ -191,7 +191,7 @@ class FolderCaptures:
     def __init__(self, state_root: Path, limits: CaptureLimits, log: Log) -> None:
         self._log = log
         self._channel = Channel(state_root, limits, self._report)
-        self._captures = ToldCaptures(state_root, self._channel.tell)
+        self._captures = QueuedCaptures(state_root, self._channel.tell)
 
     @property
     def on(self) -> bool:
