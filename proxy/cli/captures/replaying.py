@@ -1,4 +1,4 @@
-"""`captures replay`: the request of a capture once more, against simulated upstreams."""
+"""`captures replay`: sends the request of a capture again, to simulated upstreams."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AnswerSummary:
-    """What was said. `end` is "" as long as the answer is not whole, `error` as long as it is none."""
+    """The text, calls and end of an answer. `end` is "" until it is whole, `error` is "" unless it failed."""
 
     text: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
@@ -87,7 +87,7 @@ def _read(value: Mapping[str, Any], summary: AnswerSummary) -> None:
 
 
 def _message(message: Mapping[str, Any], summary: AnswerSummary) -> None:
-    """A message or a delta of a chat."""
+    """Adds a message or a delta of a chat."""
     summary.text.append(_text(message.get("content")))
     summary.calls += (
         name for call in _dicts(message.get("tool_calls")) if (name := _text(_dict(call.get("function")).get("name")))
@@ -136,7 +136,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-#: type of an event, or of a whole message -> how it is read
+#: type of an event, or of a whole message -> its reader
 _EVENTS = {
     "message": lambda event, summary: setattr(summary, "end", _text(event.get("stop_reason"))),
     "content_block_start": lambda event, summary: _block(_dict(event.get("content_block")), summary),
@@ -171,7 +171,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is sent again."""
+    """The request to send."""
 
     path: str
     headers: list[tuple[str, str]]
@@ -240,8 +240,8 @@ def _request(capture: CaptureFolder, sandbox: Sandbox) -> _Request:
 
 
 def _config(capture: CaptureFolder, sandbox: Sandbox, context: Context) -> Config:
-    """The user's settings, but nothing of them leads out of this machine, and no credential is used: those are of the
-    sandbox. An alias goes to the provider that it went to."""
+    """The user's settings, with the sandbox's addresses and credentials in place of all that leads out of this machine.
+    An alias goes to its original provider."""
     config = ConfigFile(context).config
     settings = settings_of(context.providers)
     simulated, _ = load(sandbox.settings(), settings=settings)
@@ -254,7 +254,7 @@ def _config(capture: CaptureFolder, sandbox: Sandbox, context: Context) -> Confi
 
 
 def _simulated(setting: Setting, simulated: Config, sandbox: Sandbox) -> Any:
-    """What the sandbox says; an address of which it says nothing leads there too."""
+    """The sandbox's value of a setting; addresses that it does not set lead there too."""
     value = getattr(simulated.section(setting.section), setting.field)
     is_set = any(name in sandbox.settings() for name in setting.variables)
     return sandbox.origin if setting.parse is url and not is_set else value
@@ -266,7 +266,7 @@ def _with(config: Config, setting: Setting, value: Any) -> Config:
 
 @asynccontextmanager
 async def _proxy(config: Config, sandbox: Sandbox, context: Context) -> AsyncIterator[str]:
-    """A proxy with these settings, until the block ends; where it listens."""
+    """Runs a proxy with these settings inside the block; yields its address."""
     from aiohttp import web
 
     from proxy.server.app import create_app
@@ -298,7 +298,7 @@ async def _sent(address: str, request: _Request) -> _Answer:
             raise ConfigError(f"the answer broke off: {type(error).__name__}: {error}") from None
 
 
-# -- what is said
+# -- output
 
 
 def _print(answer: _Answer, summary: AnswerSummary, *, raw: bool) -> None:

@@ -1,7 +1,7 @@
-"""A request out of a capture: what redaction took away becomes something valid, though not the same.
+"""Restores a request from a capture: valid values replace redacted ones.
 
-Pure. The key and its neighbours say what was in a place. What stays as it is, `[redacted len=9]` in the
-place of an e-mail address, is a text like any other for the service.
+Pure. The key and its neighbours say what was redacted. Other notes stay: `[redacted len=9]` in place of an e-mail
+address is a text like any other for the service.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SIDE = 32
 
 
 def sample(media_type: str) -> str:
-    """A file of this type as base64; a PNG for any type that is not known."""
+    """A file of this type as base64; a PNG for unknown types."""
     return base64.b64encode(_SAMPLES.get(media_type.lower(), _png)()).decode()
 
 
@@ -69,7 +69,7 @@ def _webp() -> bytes:
 
 
 def _bits(codes: list[tuple[int, int]]) -> bytes:
-    """`(value, bits)` one behind the other, the lowest bit first."""
+    """Packs `(value, bits)` one after another, the lowest bit first."""
     value = size = 0
     for code, width in codes:
         value |= code << size
@@ -104,13 +104,13 @@ _SAMPLES: dict[str, Callable[[], bytes]] = {
 
 _REDACTED = re.compile(r"\[(?:redacted|bytes)(?: [a-z0-9-]+)?(?: len=(?P<length>\d+))?\]")
 
-#: In a schema these only say more of a property; without their words they are wrong.
+#: Optional members of a schema's property; without their words they are wrong.
 _DROPPED = frozenset({"format", "pattern", "$ref", "enum", "const", "default", "required"})
 
-#: Length of a type of JSON schema -> the type; of equally long ones the most frequent.
+#: Length of a JSON schema type's name -> the type; the most frequent one of equal length.
 _TYPES = {4: "null", 5: "array", 6: "string", 7: "integer"}
 
-#: Headers of a request that are those of its connection or its caller, or would be refused here.
+#: Headers of the connection or the caller, or that would be refused here.
 _NOT_SENT = frozenset(
     {
         *("host", "content-length", "content-encoding", "content-type", "transfer-encoding", "connection"),
@@ -119,10 +119,10 @@ _NOT_SENT = frozenset(
         *("origin", "referer", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"),
     }
 )
-#: A header that HTTP can carry; a capture that somebody changed may have others.
+#: A header that HTTP can carry; an edited capture may have others.
 _LINE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*")
 
-#: Headers whose value distinguishes conversations, so there must be some value.
+#: Headers that distinguish conversations, so they need some value.
 _AGENT = "agent-id"
 STAND_IN = "replayed"
 
@@ -131,9 +131,9 @@ STAND_IN = "replayed"
 class Restorer:
     """Restores one request.
 
-    label      the provider that was asked: thoughts are in its form
-    encrypted  the content that its service would have given to an item of this id
-    restored   how many values were put in
+    label      the provider of the capture: thoughts are in its form
+    encrypted  returns the content that its service would have given to an item of this id
+    restored   the number of restored values
     """
 
     label: str
@@ -141,7 +141,7 @@ class Restorer:
     restored: int = field(default=0, init=False)
 
     def value(self, value: Any, key: str = "", parent: Mapping[str, Any] | None = None) -> Any:
-        """The value, with all that it holds."""
+        """The value, restored at every depth."""
         if isinstance(value, Mapping):
             return {name: self.value(one, name, value) for name, one in value.items() if not self._is_lost(name, one)}
         if isinstance(value, list):
@@ -162,11 +162,11 @@ class Restorer:
         return made
 
     def sealed(self, _text: str, parent: Mapping[str, Any]) -> str:
-        """Encrypted content of another account cannot be read by this one, so it is replaced in any case."""
+        """Always replaces encrypted content: that of another account cannot be read by this one."""
         return self.encrypted(str(parent.get("id") or f"{_ID_PREFIXES.get(str(parent.get('type')), 'rs')}_{STAND_IN}"))
 
     def signature(self, text: str, _parent: Mapping[str, Any]) -> str:
-        """Signatures of other providers are dropped on the way up, whatever they hold."""
+        """Restores a signature; those of other providers are dropped on the way up, whatever they hold."""
         found = decode_signature(self.label, text)
         if found is None and not _is_redacted(text):
             return text
@@ -175,7 +175,7 @@ class Restorer:
 
 
 def restored_headers(headers: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What of the headers of a capture is sent again; a list is a header that came more than once."""
+    """The headers of a capture that are sent again; a list is a header that came more than once."""
     kept = []
     for name, values in headers.items():
         for value in values if isinstance(values, list) else [values]:
@@ -193,7 +193,7 @@ def _is_redacted(value: Any) -> bool:
 
 
 def _data(_restorer: Restorer, text: str, parent: Mapping[str, Any]) -> str:
-    """Base64 beside the type that it has."""
+    """Base64 of the type that is named beside it."""
     kind = next((parent[name] for name in _MEDIA_TYPES if name in parent), None)
     if parent.get("type") == "redacted_thinking":
         return text
@@ -211,7 +211,7 @@ def _schema_type(_restorer: Restorer, text: str, parent: Mapping[str, Any]) -> s
     return _TYPES.get(int(found["length"] or 0) if found else 0, "string")
 
 
-#: Spellings of the member beside data.
+#: Spellings of the member with the type of data.
 _MEDIA_TYPES = ("media_type", "mime_type", "mimeType")
 
 _ID_PREFIXES = {"compaction": "cmp"}

@@ -209,6 +209,6 @@ def _catalog_of(model: str, config: Config, providers: Sequence[Entry], first: E
     if found is None:
         near = proposal(cut(plain), catalogs, config.alias_provider)
         raise UnknownModel(
-            f'nobody serves the model "{cut(model)}". {near or f"`{PROGRAM} models --full` lists all that there are"}'
+            f'no provider serves the model "{cut(model)}". {near or f"`{PROGRAM} models --full` lists all"}'
         )
     return next(catalog for catalog in catalogs if catalog.label == found.label)

@@ -1,4 +1,5 @@
-"""`monitor`, what a proxy that runs is doing, on the whole terminal or as text; `demo`, it with simulated traffic."""
+"""`monitor`: a running proxy's requests, on the whole terminal or as text; `demo`: the monitor with simulated
+traffic."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from proxy.observe.monitor.terminal.watcher import Seen
 
 
-#: Between two looks at the proxy, in seconds.
+#: Seconds between two questions to the proxy.
 POLL_S = 1.0
-#: As text: so wide and high where that is not known.
+#: Width and height as text, where unknown.
 PLAIN_SIZE = (160, 50)
 
 
@@ -50,7 +51,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _print(snapshot: Snapshot) -> None:
-    """As many lines as there is to say."""
+    """Prints the monitor as text."""
     from proxy.observe.monitor.terminal.screen import plain_lines
 
     columns = shutil.get_terminal_size(PLAIN_SIZE).columns
@@ -59,7 +60,7 @@ def _print(snapshot: Snapshot) -> None:
 
 
 async def _attached(proxy: RunningProxy, context: Context) -> int:
-    """Until the user leaves."""
+    """Shows the monitor until the user leaves."""
     from proxy.observe.monitor.terminal.view import View
 
     stop = stop_event()
@@ -78,9 +79,9 @@ async def _attached(proxy: RunningProxy, context: Context) -> int:
 
 
 class Watch:
-    """The last snapshot of a proxy, and since when there is none.
+    """The last snapshot of a proxy, and since when it is out of date.
 
-    unfit  what answers is no monitor, or one of another version: waiting does not help
+    unfit  no monitor answers, or one of another version: waiting does not help
     """
 
     def __init__(self, proxy: RunningProxy) -> None:

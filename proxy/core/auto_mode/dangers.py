@@ -108,7 +108,7 @@ def _vital(path: str, policy: Policy) -> bool:
 
 def download(run: Run, _policy: Policy) -> str | None:
     """The reason against a script from the network that is run unseen."""
-    return "It would run a script from the network that nobody has looked at." if run.downloaded else None
+    return "It would run an unreviewed script from the network." if run.downloaded else None
 
 
 def push(run: Run, policy: Policy) -> str | None:

@@ -226,7 +226,7 @@ class Callers:
         caller = next((key for key in found if key is not None), None)
         if caller is None and self.file.problem:
             message = f"no key can be checked, since the file of the keys cannot be used: {self.file.problem}"
-            raise ProxyError(f"{message}; tell whoever runs this proxy", kind="sign_in")
+            raise ProxyError(f"{message}; tell the operator of this proxy", kind="sign_in")
         return caller
 
     def finished(self, row: RequestRow) -> None:

@@ -267,4 +267,4 @@ def test_a_second_form_of_a_large_request_is_left_out(captures: FolderCaptures) 
 def test_a_channel_takes_nothing_after_its_end(tmp_path: Path) -> None:
     one = Channel(tmp_path, PLENTY, lambda *_: None)
     assert one.close(0)
-    assert not one.tell(("ended", 1), 0)
+    assert not one.send(("ended", 1), 0)

@@ -31,7 +31,7 @@ from proxy.observe.monitor.words import (
 
 #: Columns that name a session.
 _NAMES = frozenset({"id", "session"})
-#: Name of a tier and the inner width from which it holds.
+#: Name of a tier and its least inner width.
 TIERS = (("wide", 152), ("expanded", 118), ("medium", 88), ("narrow", 76), ("emergency", 0))
 
 STATUS_ROLES = {
@@ -45,12 +45,12 @@ STATUS_ROLES = {
     "started": "wait",
 }
 
-#: Headings of the output of the last minutes, by the width that they need.
+#: Headings of the output of the last minutes, by width.
 _TREND_TITLES = ((15, "Tokens/10s · 4k"), (10, "Tokens/10s"), (7, "Tok/10s"), (0, "Trend"))
-#: A column that takes the spare width has at least this much, else columns marked with `?` are left out.
+#: Least width of the column that takes the spare width, else columns marked with `?` are left out.
 MIN_FLEXIBLE = {"wide": 16, "expanded": 8, "medium": 16, "narrow": 14, "emergency": 8}
 
-#: `name:cells`, `*` for the spare width, `?` for what is left out where that gets too narrow: the last one first.
+#: `name:cells`, `*` for the spare width, `?` for columns left out where that gets too narrow: the last one first.
 TABLES: Mapping[Pane, Mapping[str, str]] = {
     "sessions": {
         "wide": "mark:2 id:8 project:16 a:3 r:4 f:3 provider:8 model:36? effort:6 in:7 out:7 cache:6 rate:12 trend:* "
@@ -140,7 +140,7 @@ def _spare(wanted: list[tuple[str, str]], inner: int) -> int:
 
 
 def _blanks(wanted: list[tuple[str, str]]) -> int:
-    return len(wanted) - 1 - (wanted[0][0] == "mark")  # the mark stands close to what it marks
+    return len(wanted) - 1 - (wanted[0][0] == "mark")  # no blank after the mark
 
 
 def _optional(wanted: list[tuple[str, str]]) -> int | None:
@@ -177,10 +177,10 @@ def _styled(read: Callable[[Any], Run]) -> Callable[[Any, float, int], Run]:
 
 
 def _plain(read: Callable[[Any], str | None]) -> Callable[[Any, float, int], Run]:
-    return lambda row, *_: _told(read(row))
+    return lambda row, *_: _value(read(row))
 
 
-def _told(text: str | None) -> Run:
+def _value(text: str | None) -> Run:
     return Run(text or NONE, "" if text and text != NONE else "dim")
 
 
@@ -198,14 +198,14 @@ def _project(row: Any) -> str | None:
 
 
 def _of(row: Any) -> Any:
-    """What carries the names and numbers."""
+    """The row with the names and numbers."""
     return row.shown if isinstance(row, SessionLine) else row
 
 
 def _session(row: RequestRow | EventLine, _now: float, width: int) -> Run:
     if isinstance(row, EventLine) and row.session is None and row.request is None:
-        return _told(None)
-    return _told(session_name(row.session, width))
+        return _value(None)
+    return _value(session_name(row.session, width))
 
 
 def _counts(row: SessionLine, _now: float, width: int) -> Run:
@@ -213,7 +213,7 @@ def _counts(row: SessionLine, _now: float, width: int) -> Run:
 
 
 def _count(name: str, role: str = "") -> Callable[[SessionLine, float, int], Run]:
-    """The role is that of a count that is not 0."""
+    """A count; `role` colours it unless it is 0."""
 
     def cell(row: SessionLine, _now: float, width: int) -> Run:
         count = getattr(row.shown, name)
@@ -227,7 +227,7 @@ def _trend(row: SessionLine, _now: float, width: int) -> Run:
 
 
 def _phase(row: RequestRow, now: float, _width: int) -> Run:
-    """The spinner, and where the request is."""
+    """The spinner, and the phase of the request."""
     status = row.status
     blank = "" if status == "compacting" else " "
     return Run(f"{spinner(now)}{blank}{status}", STATUS_ROLES.get(status, ""))
@@ -251,7 +251,7 @@ def _share(value: float | None, cache: CacheView) -> Run:
     return Run(share(value), "compact" if cache.reason else "dim" if value is None else "")
 
 
-#: Name of a column -> what it shows.
+#: Name of a column -> its cell.
 COLUMNS: Mapping[str, Column] = {
     "mark": Column("", _styled(lambda row: Run(" " + (row.sign if row.agent is None else " "), "busy"))),
     "id": Column("ID", _id),

@@ -1,4 +1,4 @@
-"""All that is known of one request, or of one session: a label and a value in a line, what went wrong first."""
+"""The details of one request or session: a label and a value in a line, errors first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proxy.observe.monitor.terminal.view import Detail
 from proxy.observe.monitor.words import NONE, clock, model, session_name, share, tokens, took
 
 LABEL_WIDTH = 16
-#: Of a session's requests so many are shown in its detail.
+#: Requests shown in the detail of a session.
 MAX_REQUESTS = 20
 
 #: Label, value, style. A long value goes on in further lines, but for those of a list: a line each, the first one with
@@ -77,7 +77,7 @@ def _request_facts(id: str | None, snapshot: Snapshot, now: float) -> Iterator[P
 
 
 def _session_facts(id: str | None, snapshot: Snapshot, now: float) -> Iterator[Painted]:
-    """With its agents and its last requests."""
+    """The facts of a session, its agents and its last requests."""
     row = session_of(id, snapshot)
     if row is None:
         yield from _gone("session", id or session_name(None))

@@ -1,4 +1,4 @@
-"""What lies over the panes: the keys, the set-up, the allowances, the question before the end, the end."""
+"""The overlays: the keys, the set-up, the allowances, the question before the end, the end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Box:
 
 
 def box_of(view: View, snapshot: Snapshot, width: int, now: float) -> Box | None:
-    """The upper one of those that are open."""
+    """The uppermost open box."""
     if view.stopping:
         return _stopping(now)
     if "quit" in view.overlays:
@@ -93,7 +93,7 @@ def _allowances(snapshot: Snapshot, width: int, now: float) -> Box:
 
 
 def scrollable(box: Box, height: int) -> int:
-    """By how many lines it can be scrolled."""
+    """The number of lines by which it can be scrolled."""
     return max(0, len(box.lines) - max(0, min(box.height, height) - 2))
 
 

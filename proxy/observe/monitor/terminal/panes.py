@@ -22,14 +22,14 @@ EMPTY: dict[Pane, str] = {
     "recent": "No recent requests",
     "events": "No events",
 }
-#: The selected row is seen in these panes without the focus as well.
+#: Panes that show their selected row without the focus, too.
 ALWAYS_MARKED = frozenset({"sessions"})
 
 
 def pane_lines(
     area: Area, pane: Pane, rows: Sequence[Row], named: int, view: View, width: int, now: float
 ) -> list[Line]:
-    """`named`: cells that tell the sessions apart."""
+    """The lines of a pane. `named`: cells of a session's name."""
     focus = view.focus == pane
     chosen = selected(rows, view.place(pane))
     first = first_row(chosen, len(rows), area.rows)
@@ -46,7 +46,7 @@ def pane_lines(
 
 
 def first_row(chosen: int, count: int, rows: int) -> int:
-    """Of the rows that are seen: the selected one is in their middle, where there are rows on both sides."""
+    """The index of the first visible row: the selected one is in the middle, where there are rows on both sides."""
     return max(0, min(chosen - rows // 2, count - rows))
 
 
@@ -76,7 +76,7 @@ def _empty(pane: Pane, view: View) -> str:
 
 
 def empty_lines(words: str, inner: int, rows: int) -> list[Line]:
-    """The words in the middle."""
+    """Empty lines with the words in the middle."""
     blank = " " * max(0, (inner - width_of(words)) // 2)
     above: list[Line] = [()] * max(0, (rows - 1) // 2)
     return [*above, (Run(blank), Run(words, "dim"))]

@@ -1,5 +1,5 @@
-"""The whole screen as lines, from a snapshot, what the user chose, the size and the time; and the monitor as text that
-is printed once, without borders and as long as there are rows."""
+"""The whole screen as lines, from a snapshot, the view, the size and the time; and the monitor as text that is printed
+once, without borders and with all rows."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _without_end(runs: list[Run]) -> list[Run]:
 _TYPING = "  Enter keep  Esc clear"
 
 
-#: Of each list.
+#: Rows of each list.
 MAX_ROWS = 50
 
 

@@ -1,4 +1,4 @@
-"""The allowances: a line below the header, and an overlay with all that is known of them."""
+"""The allowances: a line below the header, and an overlay with the details."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.observe.monitor.terminal.cells import Line, Run, clean, cut, fit, fit_line, line_width
 from proxy.observe.monitor.words import age, bar, duration, moment, percent, window
 
-#: Per cent from which a window is shown as a warning, and as used up.
+#: Per cent at which a window is shown as a warning, and as used up.
 WARN_AT, BAD_AT = 80.0, 95.0
-#: What a provider said longer ago than this is shown as old, in seconds.
+#: Older reports of a provider are shown as old, in seconds.
 OLD_S = 3_600.0
 
 
 class Form(NamedTuple):
-    """How much of a window is told in the line.
+    """The parts of a window that the line shows.
 
     bar     cells of its bar
-    resets  per cent from which its reset is told
-    worst   of each provider only the window that is used most
+    resets  per cent at which its reset is shown
+    worst   only the most used window of each provider
     """
 
     bar: int
@@ -40,12 +40,12 @@ FORMS = (
     Form(0, WARN_AT, worst=True),
     Form(0, math.inf, worst=True),
 )
-#: Letters of what is limited, in the line.
+#: Letters of a limit, in the line.
 LIMIT_WIDTH = 10
 
 
 def strip_line(rows: Sequence[AllowanceRow], width: int, now: float) -> Line:
-    """All windows in one line; what does not fit is cut."""
+    """All windows in one line, cut to the width."""
     line: Line = ()
     for form in FORMS:
         line = _line(rows, form, now)
@@ -76,7 +76,7 @@ def _window(row: AllowanceRow, form: Form, now: float) -> list[Run]:
 
 
 def used(row: AllowanceRow) -> str:
-    """What is used; of a window that has begun again nobody knows."""
+    """The used per cent; unknown after a reset."""
     return "-" if row.reset else percent(min(max(row.used, 0.0), 999.0))
 
 
@@ -87,14 +87,14 @@ def role_of(row: AllowanceRow, now: float) -> str:
 
 
 def is_over(row: AllowanceRow, now: float) -> bool:
-    """Whether the window that was told of has ended."""
+    """Whether the reported window has ended."""
     return row.reset or (row.resets_at is not None and row.resets_at <= now)
 
 
 def allowance_lines(rows: Sequence[AllowanceRow], width: int, now: float) -> list[Line]:
     """A line a window: provider, window, bar, per cent, reset, and how old that is."""
     if not rows:
-        return [(Run(" No provider has told of an allowance yet.", "dim"),)]
+        return [(Run(" No provider has reported an allowance yet.", "dim"),)]
     named = min(max(4, *(len(row.provider) for row in rows)), 16)
     return [fit_line(_row(row, now, named), width) for row in rows]
 

@@ -132,7 +132,7 @@ def socket_url(base_url: str) -> str:
     """
     scheme, separator, rest = base_url.partition("://")
     if not separator or scheme not in _SCHEMES:
-        message = f"{LABEL}: there is no WebSocket behind a URL of this kind"
+        message = f"{LABEL}: a URL of this kind has no WebSocket"
         raise HandshakeFailed(UpstreamError(message, kind="transport", provider=LABEL, repeatable=False))
     return f"{_SCHEMES[scheme]}://{rest}"
 

@@ -108,7 +108,7 @@ class Reader:
             start = at
             at += size
             if at > end:
-                raise WireError("a field that ends behind its message, or a group")
+                raise WireError("a field that ends after its message, or a group")
             found.append((tag, start, at))
         self._left = left
         return found
