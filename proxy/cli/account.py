@@ -99,7 +99,7 @@ NOT_SIGNED_IN = "not signed in"
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """What is known of an account without a request.
+    """The state of an account, without a request.
 
     usable  whether requests can be sent with it
     lines   what `auth status` prints

@@ -1,4 +1,4 @@
-"""What `serve` prints when it listens."""
+"""The banner that `serve` prints when it listens."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _account(entry: Entry, catalog: Catalog, state: str) -> str:
 
 
 def _switched(config: Config) -> list[str]:
-    """What is on besides the Messages API."""
+    """The features that are on besides the Messages API."""
     rows = (
         ("Messages", True),
         (f"chat completions and Responses ({config.openai_mode})", config.openai_routes),

@@ -65,7 +65,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Unused:
-    """When a proxy that was started for others ends: their file, and the seconds that it may have none."""
+    """Ends a proxy that was started for other processes: their file, and the seconds that it may have none."""
 
     users: Path
     after: float
@@ -73,8 +73,8 @@ class _Unused:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What is decided before the listener opens. `screen`: shows the log's warnings while the monitor is on the
-    terminal, None when it will not be."""
+    """The decisions before the listener opens. `screen`: shows the log's warnings while the monitor is on the terminal,
+    None when it will not be."""
 
     context: Context
     file: ConfigFile

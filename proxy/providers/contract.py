@@ -1,4 +1,4 @@
-"""What a provider is, the Call it is given, and the services it may use.
+"""The interface of a provider, the Call it is given, and the services it may use.
 
 The server knows only this module: it never names a provider, no provider sees a client's HTTP request, and no handler
 sees an upstream's answer.
@@ -147,8 +147,8 @@ class Provider(Protocol):
     def label(self) -> str: ...
 
     def ingress(self, model: str) -> IngressRules:
-        """How requests of the OpenAI-style routes are translated for this provider, where it has no parser of its own.
-        Models of one provider may differ. `model` is the name asked for."""
+        """The rules that translate requests of the OpenAI-style routes for this provider, where it has no parser of its
+        own. Models of one provider may differ. `model` is the name asked for."""
         ...
 
     def hosted_tools(self, model: str) -> frozenset[str]:
@@ -198,7 +198,7 @@ class OwnChat(Protocol):
 
 @dataclass(slots=True)
 class NativeEnd:
-    """What is known once the body has been read.
+    """The facts known once the body has been read.
 
     usage    Messages counters
     failure  why a whole answer is no success; a refusal's is known from the start
@@ -354,7 +354,7 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the application gives its providers. Tests replace time, randomness and sleep.
+    """The services that the application gives its providers. Tests replace time, randomness and sleep.
 
     config      returns the current settings, re-read for each request
     config_dir  where credentials live

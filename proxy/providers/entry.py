@@ -1,4 +1,4 @@
-"""What the program knows of a provider before it uses it: each folder exports one entry, the registry lists them.
+"""The description of a provider that is known before its use: each folder exports one entry, the registry lists them.
 
 Settings, command line, routing and documents are built from entries, so an entry is light to import: the provider and
 its account are loaded when they are made.

@@ -164,7 +164,8 @@ class Upstream:
     def cached_tokens(
         self, key: str | None, model: str, parts: Iterable[Any], tokens: int, *, account: str = ""
     ) -> int:
-        """How many tokens of a prompt the account's cache had under the key, see `PromptCache`; 0 without a key."""
+        """The number of a prompt's tokens that the account's cache had under the key, see `PromptCache`; 0 without a
+        key."""
         return self.prompts.cached((account, key, model), parts, tokens) if key else 0
 
     @contextmanager

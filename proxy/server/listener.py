@@ -118,7 +118,7 @@ class _Connection(web.RequestHandler):
 
 
 def _fault(error: HttpProcessingError) -> str:
-    """What is wrong, without the parser's quotes, which may be a header or an address with a key."""
+    """The fault, without the parser's quotes, which may be a header or an address with a key."""
     if isinstance(error, InvalidURLError):
         return "its address cannot be read"
     return error.message.strip().partition("\n")[0].partition(" when reading:")[0].rstrip(":")

@@ -1,4 +1,4 @@
-"""What a client needs to use the proxy, as data: its model, variables and options. Defined only here."""
+"""A client's model, variables and options for the proxy, as data. Defined only here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DIRECT = ("no_proxy", "NO_PROXY")
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a client should use.
+    """The proxy and the model that a client should use.
 
     url      of the proxy, without a path
     key      that callers must send; "" for none
@@ -186,7 +186,7 @@ def first_entry(providers: Sequence[Entry], config: Config, usable: Collection[s
 
 
 def served_model(url: str, config: Config, providers: Sequence[Entry], first: Entry, model: str | None) -> Served:
-    """What a client uses that begins with a model.
+    """The settings of a client that begins with a model.
 
     first  the provider whose main model is used when the user names none
     model  a name of `models`, or a provider, for its main model. Raises ConfigError when it is unknown.

@@ -1,4 +1,4 @@
-"""What would be done, in order. Nothing is done here."""
+"""The planned steps, in order. Nothing is done here."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ Script = list[Pipeline]
 
 @dataclass(slots=True)
 class Budget:
-    """What may still be read of a text and of all texts in it."""
+    """The remaining characters and commands of a text and of all texts in it."""
 
     commands: int = MAX_COMMANDS
     characters: int = MAX_CHARACTERS

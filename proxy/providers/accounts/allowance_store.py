@@ -1,4 +1,4 @@
-"""What is known of the allowances of all accounts: reported by the providers, kept in a file over restarts.
+"""The known allowances of all accounts: reported by the providers, kept in a file over restarts.
 
 The file names no account: a digest distinguishes them. It says nothing that a monitor does not show. Its contents are
 checked, value by value, before use.

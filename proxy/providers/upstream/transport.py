@@ -92,7 +92,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamProfile(Service):
-    """How an upstream differs below the level of translation, if it answers with server-sent events.
+    """The differences of an upstream below translation, if it answers with server-sent events.
 
     is_last           whether an event ends the stream
     refusal           the error for a failure event or an answer that is not 200: `(event, upstream request id)`

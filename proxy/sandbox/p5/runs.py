@@ -84,7 +84,7 @@ class Run:
             self.blame(f"append {number} came again")
             return
         if len(self._held) >= MAX_HELD:
-            self.blame(f"append {number} is too far behind a gap")
+            self.blame(f"append {number} is too far after a gap")
             return
         self._held[number] = data
         while self._expected in self._held:

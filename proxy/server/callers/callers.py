@@ -35,7 +35,7 @@ DAY_S = 86_400
 
 @dataclass(slots=True)
 class Used:
-    """What one caller has used since midnight UTC."""
+    """The use of one caller since midnight UTC."""
 
     requests: int = 0
     tokens: int = 0

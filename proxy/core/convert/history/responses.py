@@ -227,7 +227,7 @@ class ResponsesHistory:
         return [part for member in content for part in self._member_parts(member, after)], after
 
     def _member_parts(self, member: Any, after: list[Item]) -> list[Item]:
-        """What a member of a tool result becomes."""
+        """Translates a member of a tool result."""
         kind = _kind_of(member)
         if kind in _DOCUMENTS and (parts := document_blocks(member)):
             return [self._member_part(part, after) for part in parts]

@@ -1,4 +1,4 @@
-"""Where the account's workspace is served: some are bound to a region, with their own backend or mark.
+"""Finds the place that serves the account's workspace: some are bound to a region, with their own backend or mark.
 
 The vendor's own client asks for this first, and sends nothing without an answer. Here a failed question only means that
 the configured address is used.

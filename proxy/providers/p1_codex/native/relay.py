@@ -1,4 +1,4 @@
-"""What the native Responses route returns: the answer as it arrives, or its whole response object.
+"""Returns the answer of the native Responses route: the answer as it arrives, or its whole response object.
 
 An observer reads along for counts and failures; it never changes or delays a byte. Anything that may be an error's text
 leaves without our secrets, and failures without pictures of the request.

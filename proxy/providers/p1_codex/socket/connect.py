@@ -186,8 +186,8 @@ class ConnectLimiter:
         self.backoff = self.backoff.succeeded()
 
     def _start(self, ahead: int, latest: float) -> float:
-        """When an upgrade may start with `ahead` others before it. Raises HandshakeFailed when that is after
-        `latest`."""
+        """The time at which an upgrade may start with `ahead` others before it. Raises HandshakeFailed when that is
+        after `latest`."""
         now, delay = self._now(), self.backoff.seconds
         start = max(now, self._last + delay) + ahead * delay
         if start > latest:

@@ -1,4 +1,4 @@
-"""How long a run may be silent, idle or paused. Pure: the times are arguments, in seconds of any clock.
+"""Limits how long a run may be silent, idle or paused. Pure: the times are arguments, in seconds of any clock.
 
 Every byte is a sign of life; only envelopes other than heartbeats are progress. Silence means nothing while a tool of
 the client is at work, or while nothing is read because the output is not taken.
@@ -48,7 +48,7 @@ class RunTimers:
 
 
 class Verdict(Enum):
-    """What the end of a wait means."""
+    """The meaning of a wait's end."""
 
     NO_START = auto()
     SILENT = auto()
