@@ -54,14 +54,14 @@ AUTO_REVIEW_MARKER = "You are a security monitor for autonomous AI coding agents
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ModelLimits:
     """Tokens of the context window and of the longest answer, None where unknown."""
 
     context: int | None = None
     output: int | None = None
 
 
-_UNKNOWN = Limits()
+_UNKNOWN = ModelLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Catalog:
     small: str = ""
     reviewer: str = ""
     aliases: Mapping[str, str] = field(default_factory=dict, hash=False)
-    limits: Mapping[str, Limits] = field(default_factory=dict, hash=False)
+    limits: Mapping[str, ModelLimits] = field(default_factory=dict, hash=False)
     followed: bool = False
 
     def called(self, model: str) -> str:
@@ -122,7 +122,7 @@ class Catalog:
         limits = {name: self.limits[base] for name, base in own.items() if base in self.limits}
         return replace(self, models=tuple(dict.fromkeys((*self.models, *own))), limits={**self.limits, **limits})
 
-    def limits_of(self, model: str) -> Limits:
+    def limits_of(self, model: str) -> ModelLimits:
         """The limits of a listed name or an alias."""
         return self.limits.get(self.resolved(model), _UNKNOWN)
 

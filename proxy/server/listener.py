@@ -62,7 +62,7 @@ class Listener:
     def _accept(self) -> asyncio.BaseProtocol:
         if len(self.server.connections) < self._config.max_connections:
             return _Connection(self.server, self._config)
-        return _Refusal(self._config.max_connections)
+        return _RefusedConnection(self._config.max_connections)
 
     async def close(self) -> None:
         """Stops accepting, lets answers finish, and cuts the rest after the limit."""
@@ -124,7 +124,7 @@ def _fault(error: HttpProcessingError) -> str:
     return error.message.strip().partition("\n")[0].partition(" when reading:")[0].rstrip(":")
 
 
-class _Refusal(asyncio.Protocol):
+class _RefusedConnection(asyncio.Protocol):
     """A connection beyond the limit, which is refused."""
 
     def __init__(self, limit: int) -> None:

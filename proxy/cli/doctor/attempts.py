@@ -78,7 +78,7 @@ class _SeenRequest(NullCapture):
         return seen
 
 
-class Attempts:
+class MemoryCaptures:
     """Captures in memory: the attempts since the list was cleared, in their order."""
 
     on = True

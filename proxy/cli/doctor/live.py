@@ -20,7 +20,7 @@ from aiohttp import web
 from proxy.cli.account import SignIn, sign_ins
 from proxy.cli.command import APP, Context, say
 from proxy.cli.config_file import ConfigFile, proxies_of
-from proxy.cli.doctor.attempts import Attempts, attempt_lines
+from proxy.cli.doctor.attempts import MemoryCaptures, attempt_lines
 from proxy.cli.doctor.finding import Setup
 from proxy.cli.doctor.report import Style
 from proxy.cli.doctor.scrub import Scrubber
@@ -47,7 +47,7 @@ FAR = 20
 
 
 @dataclass(slots=True)
-class Reply:
+class LiveReply:
     """The proxy's answer. `answer` is folded from the stream, or the body."""
 
     status: int = 0
@@ -67,10 +67,10 @@ class Reply:
 
 
 #: Yields the faults of a reply, in words. The second argument has the replies before it.
-Verdict = Callable[[Reply, Mapping[str, Reply]], Iterator[str]]
+Verdict = Callable[[LiveReply, Mapping[str, LiveReply]], Iterator[str]]
 
 
-def _plain(reply: Reply, _before: Mapping[str, Reply]) -> Iterator[str]:
+def _plain(reply: LiveReply, _before: Mapping[str, LiveReply]) -> Iterator[str]:
     if not any(block.get("type") == "text" and block.get("text") for block in reply.blocks):
         yield "there is no text"
     if reply.answer.get("stop_reason") != "end_turn":
@@ -78,7 +78,7 @@ def _plain(reply: Reply, _before: Mapping[str, Reply]) -> Iterator[str]:
     yield from _counted(reply)
 
 
-def _tool(reply: Reply, _before: Mapping[str, Reply]) -> Iterator[str]:
+def _tool(reply: LiveReply, _before: Mapping[str, LiveReply]) -> Iterator[str]:
     calls = [block for block in reply.blocks if block.get("type") == "tool_use"]
     if not calls:
         yield "the tool was not called"
@@ -91,12 +91,12 @@ def _tool(reply: Reply, _before: Mapping[str, Reply]) -> Iterator[str]:
         yield f"it ended with {reply.answer.get('stop_reason')!r}, not with 'tool_use'"
 
 
-def _counted(reply: Reply) -> Iterator[str]:
+def _counted(reply: LiveReply) -> Iterator[str]:
     if not _input_of(reply.usage) or not reply.usage.get("output_tokens"):
         yield "the service reported no usage"
 
 
-def _count(reply: Reply, before: Mapping[str, Reply]) -> Iterator[str]:
+def _count(reply: LiveReply, before: Mapping[str, LiveReply]) -> Iterator[str]:
     estimate, actual = reply.answer.get("input_tokens"), _input_of(before["plain turn"].usage)
     if not isinstance(estimate, int) or estimate <= 0:
         yield "there is no number"
@@ -110,7 +110,7 @@ def _input_of(usage: Mapping[str, Any]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LiveStep:
     """One request.
 
     good  the verdict on an expected reply
@@ -128,17 +128,17 @@ def _asked(prompt: str, **members: Any) -> dict[str, Any]:
 
 
 STEPS = (
-    Step(
+    LiveStep(
         "plain turn", "/v1/messages", _asked(PLAIN_PROMPT, stream=True), _plain, "an answer, its end and its usage came"
     ),
-    Step(
+    LiveStep(
         "tool turn",
         "/v1/messages",
         _asked(TOOL_PROMPT, stream=True, tools=[TOOL]),
         _tool,
         "the tool call came with whole arguments",
     ),
-    Step(
+    LiveStep(
         "count",
         "/v1/messages/count_tokens",
         {"messages": _asked(PLAIN_PROMPT)["messages"]},
@@ -155,7 +155,7 @@ async def live(label: str, model: str | None, context: Context) -> int:
     if model and len(chosen) > 1:
         raise ConfigError("--model needs one provider: --live LABEL --model NAME")
     setup = Setup(context, file, file.config, ())
-    scrubber, attempts = Scrubber(setup), Attempts()
+    scrubber, attempts = Scrubber(setup), MemoryCaptures()
     say("asks with your account: two tiny answers of each provider, some hundred tokens")
     good = True
     async with _proxy(setup, attempts) as (address, key):
@@ -197,10 +197,12 @@ class _Screen:
         say(f"  {self.style.mark('fail' if wrong else 'ok')} {self.style.text(self.scrubber.text(words))}")
 
 
-async def _provider(entry: Entry, model: str, place: tuple[str, str], attempts: Attempts, screen: _Screen) -> bool:
+async def _provider(
+    entry: Entry, model: str, place: tuple[str, str], attempts: MemoryCaptures, screen: _Screen
+) -> bool:
     """Runs the steps of one provider; whether all replies were as expected."""
     screen.line(f"{entry.title}, {model}")
-    replies: dict[str, Reply] = {}
+    replies: dict[str, LiveReply] = {}
     all_good = True
     for step in STEPS:
         attempts.kept.clear()
@@ -218,13 +220,13 @@ async def _provider(entry: Entry, model: str, place: tuple[str, str], attempts: 
     return all_good
 
 
-def _wrong(step: Step, reply: Reply, replies: Mapping[str, Reply]) -> list[str]:
+def _wrong(step: LiveStep, reply: LiveReply, replies: Mapping[str, LiveReply]) -> list[str]:
     if reply.error:
         return [reply.error]
     return [*step.wrong(reply, replies)]
 
 
-def _usage(step: Step, reply: Reply) -> str:
+def _usage(step: LiveStep, reply: LiveReply) -> str:
     if step.wrong is _count:
         return f"{reply.answer.get('input_tokens')} tokens, estimated here"
     numbers = {name: value for name, value in reply.usage.items() if isinstance(value, int)}
@@ -235,7 +237,7 @@ def _usage(step: Step, reply: Reply) -> str:
 
 
 @asynccontextmanager
-async def _proxy(setup: Setup, attempts: Attempts) -> AsyncIterator[tuple[str, str]]:
+async def _proxy(setup: Setup, attempts: MemoryCaptures) -> AsyncIterator[tuple[str, str]]:
     """Runs a proxy with these settings on a port of its own inside the block; yields its address and its key."""
     config = setup.config.changed(Config, bind_address="127.0.0.1", port=0)
     app = create_app(
@@ -257,11 +259,11 @@ async def _proxy(setup: Setup, attempts: Attempts) -> AsyncIterator[tuple[str, s
         await runner.cleanup()
 
 
-async def _sent(step: Step, model: str, place: tuple[str, str], *, session: str) -> Reply:
+async def _sent(step: LiveStep, model: str, place: tuple[str, str], *, session: str) -> LiveReply:
     """Sends a step; the reply has any failure on the way."""
     address, key = place
     headers = {"x-api-key": key, "x-claude-code-session-id": session.replace(" ", "-").replace("/", "-")}
-    reply, begun = Reply(), time.monotonic()
+    reply, begun = LiveReply(), time.monotonic()
     body = {"model": model, **step.body}
     try:
         async with (
@@ -279,7 +281,7 @@ async def _sent(step: Step, model: str, place: tuple[str, str], *, session: str)
     return reply
 
 
-def _read(body: bytes, kind: str, reply: Reply) -> None:
+def _read(body: bytes, kind: str, reply: LiveReply) -> None:
     """Reads an answer. Raises ValueError and LookupError for what is not ours."""
     if kind != "text/event-stream":
         reply.answer = load_json(body.decode())

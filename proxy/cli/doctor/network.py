@@ -146,7 +146,7 @@ def _resolved(host: str, row: Any) -> ResolveResult:
     )
 
 
-class _Seen(OutboundConnector):
+class _SeenIssuer(OutboundConnector):
     """Remembers the issuer of the connected host's certificate."""
 
     issuer = ""
@@ -174,7 +174,7 @@ async def ask(address: str, proxies: OutboundProxies, *, verify: bool = True) ->
 
     verify  False: accepts any certificate, to find out its issuer
     """
-    connector = _Seen(proxies, clock=time.time, timers=TunnelTimers(TUNNEL_S), resolver=_Names())
+    connector = _SeenIssuer(proxies, clock=time.time, timers=TunnelTimers(TUNNEL_S), resolver=_Names())
     options: dict[str, Any] = {} if verify else {"ssl": False}
     begun = time.monotonic()
     async with aiohttp.ClientSession(

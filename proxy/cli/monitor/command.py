@@ -23,7 +23,7 @@ from proxy.errors import ProxyError
 
 if TYPE_CHECKING:
     from proxy.observe.monitor.snapshot import Snapshot
-    from proxy.observe.monitor.terminal.watcher import Seen
+    from proxy.observe.monitor.terminal.watcher import ShownSnapshot
 
 
 #: Seconds between two questions to the proxy.
@@ -105,16 +105,16 @@ class Watch:
         else:
             self._at, self._error = time.time(), ""
 
-    def look(self) -> Seen:
+    def look(self) -> ShownSnapshot:
         from proxy.observe.monitor.snapshot import Snapshot
-        from proxy.observe.monitor.terminal.watcher import Seen
+        from proxy.observe.monitor.terminal.watcher import ShownSnapshot
         from proxy.observe.monitor.words import duration
 
         now = time.time()
         age = duration(now - self._at)
         if self._last is None:
-            return Seen(Snapshot(now, now, 0.0, program=APP, url=self._proxy.url), self._error)
-        return Seen(self._last, f"{age} old: {self._error}" if self._error else "")
+            return ShownSnapshot(Snapshot(now, now, 0.0, program=APP, url=self._proxy.url), self._error)
+        return ShownSnapshot(self._last, f"{age} old: {self._error}" if self._error else "")
 
 
 MONITOR = Command("monitor", "watch a proxy that runs: monitor --url URL", _run, _arguments)
@@ -128,11 +128,11 @@ async def _run_demo(_arguments: argparse.Namespace, context: Context) -> int:
         )
     from proxy.observe.monitor.demo import Demo
     from proxy.observe.monitor.terminal.view import View
-    from proxy.observe.monitor.terminal.watcher import Seen
+    from proxy.observe.monitor.terminal.watcher import ShownSnapshot
 
     demo, stop = Demo(), stop_event()
     view = View(setup=tuple(_setup(context)))
-    async with full_screen(context.environment, lambda: Seen(demo.snapshot()), view, stop) as watcher:
+    async with full_screen(context.environment, lambda: ShownSnapshot(demo.snapshot()), view, stop) as watcher:
         await stop.wait()
     if watcher.error is not None:
         raise ProxyError(f"the monitor failed: {watcher.error!r}")

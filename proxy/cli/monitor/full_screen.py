@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from proxy.observe.monitor.snapshot import Snapshot
     from proxy.observe.monitor.state import MonitorState
     from proxy.observe.monitor.terminal.view import View
-    from proxy.observe.monitor.terminal.watcher import Seen, Watcher
+    from proxy.observe.monitor.terminal.watcher import ShownSnapshot, Watcher
 
 
 #: Seconds after which a busy loop's last snapshot is shown again.
@@ -50,14 +50,14 @@ class LoopSnapshots:
         self._last = make()
         self._loop = asyncio.get_running_loop()
 
-    def __call__(self) -> Seen:
-        from proxy.observe.monitor.terminal.watcher import Seen
+    def __call__(self) -> ShownSnapshot:
+        from proxy.observe.monitor.terminal.watcher import ShownSnapshot
 
         answer: Future[Snapshot] = Future()
         with contextlib.suppress(TimeoutError, RuntimeError):  # a busy loop, one that ended
             self._loop.call_soon_threadsafe(self._told, answer)
             self._last = answer.result(WAIT_S)
-        return Seen(self._last)
+        return ShownSnapshot(self._last)
 
     def _told(self, answer: Future[Snapshot]) -> None:
         if answer.set_running_or_notify_cancel():
@@ -69,7 +69,7 @@ class LoopSnapshots:
 
 @asynccontextmanager
 async def full_screen(
-    environment: Mapping[str, str], look: Callable[[], Seen], view: View, stop: Stop
+    environment: Mapping[str, str], look: Callable[[], ShownSnapshot], view: View, stop: Stop
 ) -> AsyncIterator[Watcher]:
     """Gives the terminal to the monitor while inside. `stop` is set when the user quits, when the terminal is closed,
     and when the monitor fails: `Watcher.error` has it then."""

@@ -56,7 +56,7 @@ class Plan:
     hints: tuple[str, ...] = ()
 
 
-class Kind(Protocol):
+class ServiceKind(Protocol):
     """A kind of service. Making plans changes nothing."""
 
     @property

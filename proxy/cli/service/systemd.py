@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Step, Written
-from proxy.cli.service.target import Target
+from proxy.cli.service.target import ServiceTarget
 from proxy.config import ConfigError
 
 NAME = "model-proxy"
@@ -109,7 +109,7 @@ def _running(command: Sequence[str], variables: Mapping[str, str], file: Path) -
 class UserUnit:
     """A service of one user, with his settings and sign-ins."""
 
-    target: Target
+    target: ServiceTarget
 
     @property
     def file(self) -> Path:
@@ -162,7 +162,7 @@ class SystemUnit:
     has_user  whether that user exists
     """
 
-    target: Target
+    target: ServiceTarget
     has_user: bool = False
 
     @property
@@ -264,7 +264,7 @@ def _systemctl(user: bool, *words: str) -> Ran:
     return Ran(("systemctl", *(["--user"] if user else []), *words))
 
 
-def _left_out(target: Target, file: Path) -> tuple[str, ...]:
+def _left_out(target: ServiceTarget, file: Path) -> tuple[str, ...]:
     if not target.unsaid:
         return ()
     names = ", ".join(target.unsaid)

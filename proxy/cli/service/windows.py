@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Written, typed
-from proxy.cli.service.target import FOLDERS, Target
+from proxy.cli.service.target import FOLDERS, ServiceTarget
 
 NAME = "model-proxy"
 
@@ -58,7 +58,7 @@ _TASK = """\
 class Task:
     """A task. It cannot be given variables, so it has the user's own at the login."""
 
-    target: Target
+    target: ServiceTarget
 
     @property
     def file(self) -> Path:

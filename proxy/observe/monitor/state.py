@@ -46,7 +46,7 @@ from proxy.observe.monitor.tracked import (
     NONE,
     STEP_S,
     SessionTable,
-    Steps,
+    StepCounts,
     TrackedRequest,
     added,
     agent_of,
@@ -104,7 +104,7 @@ class MonitorState:
         self._recent: deque[TrackedRequest] = deque()
         self._sessions = SessionTable()
         self._notices: deque[Notice] = deque(maxlen=MAX_NOTICES)
-        self._tokens, self._requests, self._failures = Steps(HOUR), Steps(HOUR), Steps(HOUR)
+        self._tokens, self._requests, self._failures = StepCounts(HOUR), StepCounts(HOUR), StepCounts(HOUR)
         self._listeners: list[Callable[[RequestRow], None]] = []
         self._service_listeners: list[Callable[[ServiceEvent], None]] = []
         self._watching = 0

@@ -29,7 +29,7 @@ def step_at(now: float) -> int:
     return int(now // STEP_S)
 
 
-class Steps:
+class StepCounts:
     """The newest `size` counts. Moments before the newest step count in it."""
 
     __slots__ = ("_counts", "_newest", "_size")
@@ -126,7 +126,7 @@ class TrackedSession(Totals):
 
     project: str | None = None
     agents: dict[str | None, TrackedAgent] = field(default_factory=dict)
-    history: Steps = field(default_factory=lambda: Steps(TREND))
+    history: StepCounts = field(default_factory=lambda: StepCounts(TREND))
     row: SessionRow | None = None
     row_step: int = 0
 
@@ -218,7 +218,7 @@ def added(total: Throughput, one: Throughput, sign: int = 1) -> Throughput:
 
 
 @dataclass(slots=True)
-class Live:
+class LiveTotals:
     """The sums over the active requests of a session or an agent; the newest determines the status."""
 
     status: str
@@ -229,16 +229,16 @@ class Live:
         self.throughput = added(self.throughput, rated(request.measured))
 
 
-def live_of(active: Iterable[TrackedRequest]) -> dict[int, Live]:
-    """The `Live` of sessions and agents, by identity."""
-    live: dict[int, Live] = {}
+def live_of(active: Iterable[TrackedRequest]) -> dict[int, LiveTotals]:
+    """The `LiveTotals` of sessions and agents, by identity."""
+    live: dict[int, LiveTotals] = {}
     for request in active:
         for totals in (request.owner, request.talk):
-            live.setdefault(id(totals), Live("")).add(request)
+            live.setdefault(id(totals), LiveTotals("")).add(request)
     return live
 
 
-def session_row(session: TrackedSession, live: Mapping[int, Live], now: float, step: int) -> SessionRow:
+def session_row(session: TrackedSession, live: Mapping[int, LiveTotals], now: float, step: int) -> SessionRow:
     """`live`: by the identity of a session or an agent; `now`: epoch seconds."""
     row = session.row
     if not session.active and row is not None and (session.row_step == step or not row.history):
@@ -253,7 +253,7 @@ def session_row(session: TrackedSession, live: Mapping[int, Live], now: float, s
     return made
 
 
-def _agent_rows(session: TrackedSession, live: Mapping[int, Live], now: float) -> tuple[AgentRow, ...]:
+def _agent_rows(session: TrackedSession, live: Mapping[int, LiveTotals], now: float) -> tuple[AgentRow, ...]:
     """Rows of the main conversation and then the others as they came; none where it is alone."""
     if session.agents.keys() <= {None}:
         return ()
@@ -264,7 +264,7 @@ def _agent_rows(session: TrackedSession, live: Mapping[int, Live], now: float) -
 _TOTALS = tuple(each.name for each in fields(TotalsRow))
 
 
-def _shared(totals: Totals, live: Mapping[int, Live], now: float) -> dict[str, Any]:
+def _shared(totals: Totals, live: Mapping[int, LiveTotals], now: float) -> dict[str, Any]:
     """The members of a `TotalsRow`; some depend on requests under way."""
     members: dict[str, Any] = {name: getattr(totals, name) for name in _TOTALS}
     extra = live.get(id(totals))

@@ -75,7 +75,7 @@ async def _make(
     """Reads the body and relays the images. `reader` makes the reader for the only model."""
     label, maker = _maker(ledger)
     asked = await read(ledger, ticket, reader(maker.image_model))
-    room = Room("images", ledger.inquiry.state.config().max_concurrent_images)
+    room = Slots("images", ledger.inquiry.state.config().max_concurrent_images)
     call, chosen = selected(ledger, ticket, label, room, maker.image_model)
     maker = chosen if isinstance(chosen, Images) else maker
     return await relay(ledger, maker.make_images(call, asked))
@@ -94,7 +94,7 @@ async def _transcribe(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResp
     label, writer = _writer(ledger)
     reader = transcription_form(boundary_of(ledger.inquiry.request.headers["Content-Type"]))
     asked = await read(ledger, ticket, reader)
-    room = Room("transcriptions", ledger.inquiry.state.config().max_concurrent_transcriptions)
+    room = Slots("transcriptions", ledger.inquiry.state.config().max_concurrent_transcriptions)
     call, chosen = selected(ledger, ticket, label, room)
     writer = chosen if isinstance(chosen, Transcription) else writer
     return await relay(ledger, writer.transcribe(call, asked), as_text=asked.as_text)
@@ -146,7 +146,7 @@ def unavailable(what: str) -> ProxyError:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Slots:
     """A limit of requests of one kind that are with the service at the same time."""
 
     name: str
@@ -154,7 +154,7 @@ class Room:
 
 
 def selected(
-    ledger: Ledger, ticket: AdmissionTicket, label: str, room: Room, model: str | None = None
+    ledger: Ledger, ticket: AdmissionTicket, label: str, room: Slots, model: str | None = None
 ) -> tuple[MediaCall, Provider]:
     """The call of a valid request, if there is room for it, and the provider of the account that serves it. It counts
     in no session. Raises BusyError.

@@ -21,11 +21,11 @@ from proxy.cli.launch.client_environment import (
     without_elsewhere,
 )
 from proxy.config import Config
-from proxy.core.routing import Catalog, Limits
+from proxy.core.routing import Catalog, ModelLimits
 from proxy.providers.registry import PROVIDERS
 
 URL = "http://127.0.0.1:18765"
-CATALOG = Catalog("p9", "toy", ("big", "quick"), main="big", small="quick", limits={"big": Limits(5000)})
+CATALOG = Catalog("p9", "toy", ("big", "quick"), main="big", small="quick", limits={"big": ModelLimits(5000)})
 SERVED = Served(URL, "", CATALOG, "big", alias=True)
 
 

@@ -44,7 +44,7 @@ class ResponsesDialect:
     offsets: ReadOffsets | None = None
 
 
-class Images(Protocol):
+class ImageConverter(Protocol):
     """Converts pictures."""
 
     def in_message(self, block: Mapping[str, Any]) -> Item:

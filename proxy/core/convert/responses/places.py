@@ -169,7 +169,7 @@ def _words(text: str, crc: int = 0) -> tuple[int, int]:
     return len(text), crc32(text.encode("utf-8", "surrogatepass"), crc)
 
 
-class Said:
+class SaidTexts:
     """The texts that came in pieces, so that a copy of the whole is shown only if it is new.
 
     A copy belongs to the text of its place. If it names no place, or repeats a text that named none, it belongs to the

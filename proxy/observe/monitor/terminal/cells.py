@@ -12,7 +12,7 @@ ELLIPSIS = "…"
 MAX_TEXT = 4_000
 
 
-class Run(NamedTuple):
+class Span(NamedTuple):
     """A text in one style. `role` is a name of `palette`; `chosen`: of the selected row."""
 
     text: str
@@ -20,7 +20,7 @@ class Run(NamedTuple):
     chosen: bool = False
 
 
-Line = tuple[Run, ...]
+Line = tuple[Span, ...]
 
 
 @lru_cache(maxsize=4_096)
@@ -97,24 +97,24 @@ def wrap(text: str, width: int) -> list[str]:
     return [*lines, rest]
 
 
-def line_width(line: Iterable[Run]) -> int:
+def line_width(line: Iterable[Span]) -> int:
     return sum(width_of(run.text) for run in line)
 
 
-def fit_line(line: Sequence[Run], width: int, role: str = "") -> Line:
+def fit_line(line: Sequence[Span], width: int, role: str = "") -> Line:
     """A line in exactly `width` cells, padded with blanks, or cut with an ellipsis."""
     left = width - line_width(line)
     if left < 0:
         line = _cut_line(line, width)
         left = width - line_width(line)
-    return (*line, Run(" " * left, role)) if left else tuple(line)
+    return (*line, Span(" " * left, role)) if left else tuple(line)
 
 
-def _cut_line(line: Sequence[Run], width: int) -> Line:
-    found: list[Run] = []
+def _cut_line(line: Sequence[Span], width: int) -> Line:
+    found: list[Span] = []
     for run in line:
         text = cut(run.text, width)
-        found.append(Run(text, run.role, run.chosen))
+        found.append(Span(text, run.role, run.chosen))
         width -= width_of(text)
         if text != run.text:
             break

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from proxy.observe.monitor.sheet import REQUEST, SESSION, Fact, Row, facts
 from proxy.observe.monitor.snapshot import AgentRow, RequestRow, SessionRow, Snapshot
-from proxy.observe.monitor.terminal.cells import Line, Run, clean, cut, fit, wrap
+from proxy.observe.monitor.terminal.cells import Line, Span, clean, cut, fit, wrap
 from proxy.observe.monitor.terminal.columns import STATUS_ROLES, code_role
 from proxy.observe.monitor.terminal.rows import agents_of, is_tree
 from proxy.observe.monitor.terminal.view import Detail
@@ -49,11 +49,11 @@ def _fact_lines(fact: Painted, width: int) -> Iterator[Line]:
     if label in _LISTS or not label:
         value = cut(clean(value), max(1, room))
     if room < 8:  # too narrow for two columns
-        yield (Run(f" {fit(label, max(0, width - 1))}", "label"),) if label else ()
-        yield from ((Run(f" {part}", role),) for part in wrap(value, max(1, width - 1)))
+        yield (Span(f" {fit(label, max(0, width - 1))}", "label"),) if label else ()
+        yield from ((Span(f" {part}", role),) for part in wrap(value, max(1, width - 1)))
         return
     for index, part in enumerate(wrap(value, room)):
-        yield (Run(f"  {fit(label if index == 0 else '', LABEL_WIDTH)}", "label"), Run(part, role))
+        yield (Span(f"  {fit(label if index == 0 else '', LABEL_WIDTH)}", "label"), Span(part, role))
 
 
 def _painted(fact: Fact, text: str, row: Row) -> Painted:

@@ -17,7 +17,7 @@ import termios
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proxy.observe.monitor.terminal.cells import Line, Run, width_of
+from proxy.observe.monitor.terminal.cells import Line, Span, width_of
 from proxy.observe.monitor.terminal.keys import without_sequences
 
 #: Stand-ins for signs that are no letters, where only ASCII can be shown.
@@ -137,7 +137,7 @@ class Display:
             curses.curs_set(0)
         self._colours = self._start_colours()
         if self._colours:
-            self._window.bkgd(" ", self._attribute(Run("")))
+            self._window.bkgd(" ", self._attribute(Span("")))
         self._ascii = not is_unicode(self._window.encoding)
 
     def _start_colours(self) -> int:
@@ -182,7 +182,7 @@ class Display:
                 self._window.addstr(row, column, text, self._attribute(run))
             column += width_of(run.text)
 
-    def _attribute(self, run: Run) -> int:
+    def _attribute(self, run: Span) -> int:
         known = self._attributes.get(key := (run.role, run.chosen))
         if known is None:
             known = self._attributes[key] = self._made(LOOKS.get(run.role, LOOKS[""]), run.chosen)

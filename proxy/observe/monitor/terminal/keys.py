@@ -22,7 +22,7 @@ from proxy.observe.monitor.terminal.rows import (
     sort_of,
 )
 from proxy.observe.monitor.terminal.screen import has_strip
-from proxy.observe.monitor.terminal.view import PANES, Detail, Overlay, Pane, Place, View
+from proxy.observe.monitor.terminal.view import PANES, Detail, Overlay, Pane, Selection, View
 
 #: Actions of the program: none, end, or end at once.
 Wish = Literal["", "quit"]
@@ -197,7 +197,7 @@ def _placed(view: View, pane: Pane, rows: Sequence[Row], index: int) -> View:
     """Selects a row. The first one is selected by position: a new first row is selected then."""
     index = max(0, min(index, len(rows) - 1))
     held = rows and (index or pane == "sessions")
-    place = Place(key_of(rows[index]), index) if held else Place()
+    place = Selection(key_of(rows[index]), index) if held else Selection()
     return replace(view, places=MappingProxyType({**view.places, pane: place}))
 
 
@@ -271,7 +271,7 @@ def _agents(view: View, stage: Stage) -> View:
         return view
     row = rows[selected(rows, view.place("sessions"))]
     opened = view.opened ^ {row.session.id}
-    places = MappingProxyType({**view.places, "sessions": Place((row.session.id,), rows.index(row))})
+    places = MappingProxyType({**view.places, "sessions": Selection((row.session.id,), rows.index(row))})
     return replace(view, opened=opened, places=places)
 
 

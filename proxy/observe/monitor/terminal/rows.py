@@ -11,7 +11,7 @@ from typing import Any
 from proxy.observe.monitor.sheet import SOUGHT
 from proxy.observe.monitor.snapshot import AgentRow, Notice, RequestRow, SessionRow, Snapshot, Throughput
 from proxy.observe.monitor.terminal.cells import clean, fit
-from proxy.observe.monitor.terminal.view import Key, Pane, Place, View
+from proxy.observe.monitor.terminal.view import Key, Pane, Selection, View
 from proxy.observe.monitor.words import NAME_WIDTH, NO_SESSION, session_name, share
 
 #: Levels of agents of agents that are shown.
@@ -73,7 +73,7 @@ def sort_of(pane: Pane, view: View) -> str:
     return view.sorts.get(pane, next(iter(SORTS.get(pane, {})), ""))
 
 
-def selected(rows: Sequence[Row], place: Place) -> int:
+def selected(rows: Sequence[Row], place: Selection) -> int:
     """The index of the selected row; 0 without one."""
     if place.key is None or not rows:
         return 0

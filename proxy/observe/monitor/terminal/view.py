@@ -17,7 +17,7 @@ Overlay = Literal["help", "setup", "allowances", "quit"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Selection:
     """A selected row: its key, and its position when it was selected, in case it goes away. `key` None: the first
     one."""
 
@@ -49,7 +49,7 @@ class View:
     """
 
     focus: Pane = "sessions"
-    places: Mapping[Pane, Place] = field(default_factory=lambda: MappingProxyType({}))
+    places: Mapping[Pane, Selection] = field(default_factory=lambda: MappingProxyType({}))
     opened: frozenset[str | None] = frozenset()
     sorts: Mapping[Pane, str] = field(default_factory=lambda: MappingProxyType({}))
     words: str = ""
@@ -62,5 +62,5 @@ class View:
     note: str = ""
     stopping: bool = False
 
-    def place(self, pane: Pane) -> Place:
-        return self.places.get(pane, Place())
+    def place(self, pane: Pane) -> Selection:
+        return self.places.get(pane, Selection())

@@ -37,7 +37,7 @@ class Surface(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ShownSnapshot:
     """A snapshot to show, and the fault of the connection."""
 
     snapshot: Snapshot
@@ -53,7 +53,7 @@ class Watcher:
 
     def __init__(
         self,
-        look: Callable[[], Seen],
+        look: Callable[[], ShownSnapshot],
         quit: Callable[[], None],
         surface: Callable[[], Surface],
         *,
