@@ -30,7 +30,6 @@ class BaseProvider(Generic[Section]):
 
     @property
     def _settings(self) -> Section:
-        """The current settings."""
         return self._services.config().section(self.section)
 
     def ingress(self, model: str) -> IngressRules:

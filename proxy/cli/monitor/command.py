@@ -51,7 +51,6 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _print(snapshot: Snapshot) -> None:
-    """Prints the monitor as text."""
     from proxy.observe.monitor.terminal.screen import plain_lines
 
     columns = shutil.get_terminal_size(PLAIN_SIZE).columns

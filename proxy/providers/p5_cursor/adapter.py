@@ -161,7 +161,6 @@ class CursorAdapter:
         self._owner = owner if self._tools else None  # owner of a run that can be found again
 
     def _known(self) -> frozenset[str]:
-        """The known model ids."""
         return known_ids(self._settings.models, self._state.models.ids())
 
     async def sign_in(self) -> None:

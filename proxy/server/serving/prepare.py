@@ -125,7 +125,6 @@ def _accounts(
 
 
 def _declared(config: Config, model: str) -> tuple[str, ...]:
-    """The declared fallbacks of a model."""
     if not config.fallback:
         return ()
     others = next((others for name, others in config.fallback if normalise_model(name) == model), ())

@@ -277,7 +277,6 @@ def _exact_query(action: Mapping[str, Any], item: Mapping[str, Any]) -> str:
 
 
 def _x_query(text: Any) -> str:
-    """The query in the input of an X tool."""
     try:
         value = load_json(text) if isinstance(text, str) else text
     except (ValueError, RecursionError):
