@@ -17,8 +17,8 @@ import aiohttp
 
 from proxy.auth.text import printable
 from proxy.core.bodies.decode import load_any_json
-from proxy.core.error_bodies import masked
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
+from proxy.core.hiding.texts import masked
 from proxy.core.sizes import LARGE_BYTES
 from proxy.core.upstream_failures import moment_of_http_date, passes
 from proxy.errors import UpstreamError

@@ -20,8 +20,8 @@ import aiohttp
 
 from proxy.core.bodies.decode import load_any_json
 from proxy.core.error_bodies import error_event_of, error_of_body, error_of_value
+from proxy.core.hiding.secret import blanked
 from proxy.core.media.pieces import Pieces
-from proxy.core.secret import blanked
 from proxy.core.sizes import LARGE_BYTES
 from proxy.core.upstream_failures import Failure, failure_of, is_refusal, passes
 from proxy.errors import PROTOCOL_ERROR, UpstreamError

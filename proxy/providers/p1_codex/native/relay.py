@@ -14,10 +14,11 @@ from functools import partial
 from typing import Any
 
 from proxy.core.bodies.decode import load_any_json
-from proxy.core.error_bodies import error_event, shown_bytes
+from proxy.core.error_bodies import error_event
+from proxy.core.hiding.secret import blanked, blanked_bytes
+from proxy.core.hiding.texts import shown_bytes
 from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.responses_events import ENDS, UNREADABLE, is_last, responses_failure, responses_usage
-from proxy.core.secret import blanked, blanked_bytes
 from proxy.core.sizes import LARGE_BYTES
 from proxy.core.sse import FrameTooLarge, SSEDecoder, TooManyLines
 from proxy.core.tokens.usage import Usage

@@ -13,8 +13,8 @@ import aiohttp
 from aiohttp import WSMessage, WSMsgType
 
 from proxy.core.bodies.decode import load_any_json
+from proxy.core.hiding.secret import blanked
 from proxy.core.responses_events import ENDS, UNREADABLE
-from proxy.core.secret import blanked
 from proxy.core.sizes import LARGE_BYTES
 from proxy.providers.p1_codex.socket.frames import MAX_GARBAGE, SIZE
 from proxy.providers.upstream.aiohttp_internals import OpenWebSocket
