@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from proxy.core.error_bodies import shown
+from proxy.core.hiding.texts import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from proxy.core.allowances.accounts import is_name
+from proxy.core.hiding.secret import Secret
 from proxy.core.invalid import cut, shown
 from proxy.core.routing import Added, Catalog, normalise_model, route
-from proxy.core.secret import Secret
 
 Parse = Callable[[Any], Any]
 

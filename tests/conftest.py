@@ -19,7 +19,7 @@ from own_time import OwnTimeLoop
 from samples import Extent, examples, left_out
 from stations import Recorded
 
-from proxy.core import secret
+from proxy.core.hiding import secret
 from proxy.providers.upstream import tokenizer
 from proxy.sandbox import Sandbox
 

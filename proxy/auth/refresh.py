@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from proxy.auth.http import TokenResponse
 from proxy.auth.store import Credential, CredentialFile, account_digest
 from proxy.auth.text import printable
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import PROGRAM, ProxyError, SignInError, UpstreamError
 from proxy.observe.lifecycle import Happened, Log, NullLog, SignInRenewed, unheard
 

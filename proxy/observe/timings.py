@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.secret import blanked
 from proxy.observe.lifecycle import SPANS
 
 #: Spans that a failed attempt loses.

@@ -28,6 +28,7 @@ from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
+from proxy.core.sizes import LARGE_BYTES
 from proxy.core.tokens.usage import Usage
 from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
@@ -39,8 +40,6 @@ from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.upstream.tokenizer import Tokenizer
 from proxy.settings import is_loopback
 
-#: Translating and writing a longer request would hold the loop for milliseconds; a thread costs a tenth of one.
-LARGE_BYTES = 128 * 1024
 #: Last messages of a conversation that a call keeps while its answer is read; the results of the last turn's calls are
 #: among them.
 KEPT_MESSAGES = 4

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from proxy.core.hiding.texts import redacted_error
+from proxy.core.hiding.walk import redacted, redacted_headers
 from proxy.core.sse import SSEDecoder
 from proxy.observe.capture.contract import (
     AttemptCapture,
@@ -17,7 +19,6 @@ from proxy.observe.capture.contract import (
     NullCapture,
     RequestCapture,
 )
-from proxy.observe.capture.redaction import redacted, redacted_error, redacted_headers
 
 #: Bytes of one answer; tiny answers have a few kilobytes.
 MAX_BYTES, MAX_EVENTS = 512 * 1024, 4_096

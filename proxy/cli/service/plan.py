@@ -1,7 +1,8 @@
-"""The planned steps, in order. Nothing is done here."""
+"""The planned steps, in order, and the texts of the files. Nothing is done here."""
 
 from __future__ import annotations
 
+import importlib.resources
 import shlex
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -54,6 +55,12 @@ class Plan:
 
     steps: tuple[Step, ...]
     hints: tuple[str, ...] = ()
+
+
+def from_template(name: str, **values: str) -> str:
+    """The text of a file in `templates/` with these values. A line that begins with `#:` is a note on the template."""
+    text = (importlib.resources.files(__package__) / "templates" / name).read_text("utf-8")
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#:")).format(**values)
 
 
 class ServiceKind(Protocol):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proxy.observe.log.redact import safe_name
+from proxy.observe.log.storage import safe_name
 
 #: Below the state folder.
 TRAFFIC = "traffic"

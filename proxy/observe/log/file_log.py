@@ -16,9 +16,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.keys import Level
+from proxy.core.hiding.secret import blanked
+from proxy.core.hiding.texts import cut_text, log_text, without_parameters
+from proxy.core.hiding.walk import redacted
 from proxy.core.sse import dump_printable
-from proxy.observe.log.redact import MAX_TEXT_BYTES, cut_text, redact
 from proxy.observe.log.storage import (
     KEPT_ERRORS,
     KEPT_LOGS,
@@ -103,7 +105,7 @@ class FileLog:
         self._file = RotatingFile(state_root, clock, file_bytes, kept)
         self._errors = ErrorFiles(state_root, kept_errors) if captures else None
         self._tidied_s: float | None = None
-        self._max_text = None if verbose else MAX_TEXT_BYTES
+        self._text = without_parameters if verbose else log_text
         self._clock = clock
         self._terminal = TerminalCopy(stream, everything=stderr, plain=plain)
         # A SimpleQueue because it may be entered again by the same thread: a finaliser that logs while the garbage
@@ -278,8 +280,8 @@ class FileLog:
     def _line(self, record: _Record) -> str:
         """The record as JSON with its line end. What cannot be shown costs its fields, not its neighbours."""
         try:
-            fields = redact(record.fields, max_text=self._max_text)
-            head = _head(record.time_s, record.level, record.service, redact(record.msg, max_text=self._max_text))
+            fields = redacted(record.fields, Level.LOG, self._text)
+            head = _head(record.time_s, record.level, record.service, self._text(record.msg))
             return dump_printable({**head, "fields": fields} if fields else head) + "\n"
         except Exception as error:  # a foreign mapping that raises
             head = _head(self._clock(), "error", "log", "unprintable_record")

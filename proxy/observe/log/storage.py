@@ -16,12 +16,15 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.keys import Level
+from proxy.core.hiding.secret import blanked
+from proxy.core.hiding.texts import cut_text, log_text
+from proxy.core.hiding.walk import redacted
 from proxy.core.sse import dump_printable
-from proxy.observe.log.redact import cut_text, redact, safe_name
 
 #: A larger log file is put aside before the next write.
 MAX_LOG_BYTES = 20 * 1024 * 1024
@@ -29,6 +32,9 @@ MAX_LOG_BYTES = 20 * 1024 * 1024
 #: Bytes kept of a failed answer, as text or as JSON; also the longest single text in a capture.
 MAX_RESPONSE_BYTES = 64 * 1024
 
+#: One file-name part: half of what common file systems allow, so a prefix and a suffix always fit.
+MAX_NAME = 160
+_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
 _ERROR_FILE = re.compile(r"(\d+)-.*\.json")
 _ASIDE = re.compile(r"proxy\.(\d+)")
 #: How a record begins: its time.
@@ -173,7 +179,8 @@ class ErrorFiles:
 
     def save(self, path: Path, record: dict[str, Any]) -> None:
         """Redacts and writes. A file that could not be finished is removed."""
-        text = blanked(dump_printable(_bounded(redact(record, max_text=MAX_RESPONSE_BYTES)), indent=2))
+        shown = redacted(record, Level.LOG, partial(log_text, most=MAX_RESPONSE_BYTES))
+        text = blanked(dump_printable(_bounded(shown), indent=2))
         data = text.encode() + b"\n"
         room = Bounds(self._kept.files - 1, max(0, self._kept.bytes - len(data)), self._kept.age_s)
         _remove_surplus(self.directory, _ERROR_FILE, room, int(path.name.split("-", 1)[0]) / 1000)
@@ -202,6 +209,20 @@ def _bounded(record: dict[str, Any]) -> dict[str, Any]:
     if len(text.encode()) <= MAX_RESPONSE_BYTES:
         return record
     return {**record, "response": {"text": cut_text(text, MAX_RESPONSE_BYTES)}}
+
+
+def safe_name(part: str) -> str:
+    """A file-name part from any text, such as a session id a client made up.
+
+    Never empty, never `.` or `..`, so it cannot lead out of its directory.
+
+    >>> safe_name("a/b"), safe_name(".."), safe_name("")
+    ('a_b', '_..', 'unknown')
+    """
+    name = _UNSAFE_IN_NAME.sub("_", part[:MAX_NAME])
+    if not name:
+        return "unknown"
+    return f"_{name}"[:MAX_NAME] if not name.strip(".") else name
 
 
 def open_private(path: Path, flags: int) -> int:

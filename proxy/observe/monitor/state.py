@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.secret import blanked
 from proxy.observe.lifecycle import (
     Abandoned,
     CacheChecked,

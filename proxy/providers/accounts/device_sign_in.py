@@ -14,7 +14,7 @@ from proxy.auth.grant import first_text, number
 from proxy.auth.http import TokenResponse
 from proxy.auth.store import Credential
 from proxy.auth.text import printable
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.core.upstream_failures import passes
 from proxy.errors import SignInError
 from proxy.providers.accounts.account import Ports, Say

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from aiohttp import HttpVersion11, web
 
+from proxy.core.hiding.texts import shown_query
 from proxy.core.identity import agents_of
 from proxy.core.invalid import cut
 from proxy.core.tokens.usage import reported_count
@@ -38,7 +39,6 @@ from proxy.observe.lifecycle import (
     UpstreamAnswered,
     UsageUpdated,
 )
-from proxy.observe.log.redact import shown_query
 from proxy.providers.contract import Target
 from proxy.server.request.cache_watch import CacheCheck, ComparedRequest
 from proxy.server.request.candidates import Candidate

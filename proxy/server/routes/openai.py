@@ -18,13 +18,15 @@ from proxy.core.convert.responses.signatures import is_ours
 from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
 from proxy.core.effort import capped_openai_body
 from proxy.core.ingress import Ingress
+from proxy.core.sizes import LARGE_BYTES
 from proxy.errors import ProxyError, RequestError
+from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, NativeResponses, OwnChat, Target
 from proxy.server.request.admission import AdmissionTicket
 from proxy.server.request.cache_watch import ComparedRequest, owner_by
 from proxy.server.request.candidates import Candidate, Candidates
 from proxy.server.request.ledger import Ledger
-from proxy.server.serving.prepare import by_size, call_for, capped, choose, find_project, read_json, with_true_pictures
+from proxy.server.serving.prepare import call_for, capped, choose, find_project, read_json, with_true_pictures
 from proxy.server.serving.relay import RelayedAnswer
 from proxy.server.serving.serve import Answer, Prepare, run, serve
 from proxy.server.serving.stream import answer_to
@@ -117,7 +119,7 @@ async def _converted(
     candidates: Candidates,
     read: Callable[[], Ingress],
 ) -> Answer:
-    ingress = await by_size(ledger, read)
+    ingress = await in_thread_if(ledger.size > LARGE_BYTES, read)
     ledger.ignores(ingress.ignored)
     request = with_true_pictures(ledger, ingress.request)
     target = candidate.provider.resolve(candidate.model, request, auto_review=False)

@@ -193,6 +193,13 @@ def test_a_program_that_no_unit_can_name_is_refused(target: ServiceTarget) -> No
         UserUnit(replace(target, python=Path("/opt/$bin/python"))).install()
 
 
+def test_both_units_refuse_the_same(target: ServiceTarget) -> None:
+    user, machine = (kind(target).content().decode().splitlines() for kind in (UserUnit, SystemUnit))
+    hardening = user[user.index("NoNewPrivileges=yes") : user.index("UMask=0077") + 1]
+    begin = machine.index(hardening[0])
+    assert machine[begin : begin + len(hardening)] == hardening and not any("#:" in line for line in user + machine)
+
+
 def test_a_unit_that_cannot_start_is_given_up(target: ServiceTarget) -> None:
     """The limit is looked at between starts, so it has to be longer than all of them take."""
     for kind in (UserUnit(target), SystemUnit(target)):

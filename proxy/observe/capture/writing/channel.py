@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from proxy.observe.capture.redaction import MAX_DEPTH
+from proxy.core.hiding.walk import MAX_CAPTURE_DEPTH
 from proxy.observe.capture.writing.files import CaptureLimits
 from proxy.observe.capture.writing.worker import PROGRAM, frame
 from proxy.observe.capture.writing.writer import Report
@@ -226,8 +226,8 @@ def _frame(batch: list[tuple[Message, int]]) -> list[Any]:
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """The value in plain types: foreign mappings as dicts, and the type's name for what is no data."""
-    if isinstance(value, Mapping | list | tuple) and depth > MAX_DEPTH:
+    """A value of plain types: foreign mappings as dicts, of what is no data its kind."""
+    if isinstance(value, Mapping | list | tuple) and depth > MAX_CAPTURE_DEPTH:
         return "[depth-limit]"
     if isinstance(value, Mapping):
         return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}

@@ -22,7 +22,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from proxy.core.secret import blanked, blanked_bytes
+from proxy.core.hiding.secret import blanked, blanked_bytes
 from proxy.observe.capture.contract import (
     NULL_ATTEMPT,
     NULL_CAPTURE,

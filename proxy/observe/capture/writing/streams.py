@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from proxy.core.hiding.texts import redacted_error, redacted_text
+from proxy.core.hiding.walk import redacted
 from proxy.core.sse import FrameTooLarge, SSEDecoder, dump_json, dump_printable
 from proxy.observe.capture.layout import UPSTREAM_BODY
-from proxy.observe.capture.redaction import redacted, redacted_error, redacted_text
 from proxy.observe.capture.writing.files import CaptureFiles, GrowingFile
 
 _MIB = 1024 * 1024

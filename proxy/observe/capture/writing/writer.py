@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from proxy.core.hiding.texts import cut_text, redacted_error
+from proxy.core.hiding.walk import redacted, redacted_headers, secrets_of
 from proxy.observe.capture.layout import (
     ATTEMPT,
     CONVERTED,
@@ -30,10 +32,8 @@ from proxy.observe.capture.layout import (
     UPSTREAM_METADATA,
     UPSTREAM_REQUEST,
 )
-from proxy.observe.capture.redaction import redacted, redacted_error, redacted_headers, secrets_of
 from proxy.observe.capture.writing.files import CaptureFiles, CaptureLimits, TrafficFolder
 from proxy.observe.capture.writing.streams import MAX_RAW_BYTES, CapturedStream, printed, printed_body
-from proxy.observe.log.redact import cut_text
 
 #: (name, number of the capture, …): see `queued.py`
 Message = Sequence[Any]

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from proxy.auth.store import Credential
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.core.sse import load_json
 from proxy.providers.contract import Services
 from proxy.providers.p1_codex.catalog import LABEL

@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any, cast
 
 from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, UNSUPPORTED
-from proxy.core.error_bodies import error_of_body, error_of_value, shown_bytes
+from proxy.core.error_bodies import error_of_body, error_of_value
+from proxy.core.hiding.texts import shown_bytes
 from proxy.core.invalid import cut
 from proxy.core.sse import encode_events, encode_json, load_json
 from proxy.core.upstream_failures import is_refusal
