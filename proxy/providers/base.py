@@ -31,7 +31,6 @@ class BaseProvider(Generic[Section]):
 
     @property
     def _settings(self) -> Section:
-        """The current settings."""
         return self._services.config().section(self.section)
 
     def ingress(self, model: str) -> IngressRules:
@@ -52,7 +51,7 @@ class BaseProvider(Generic[Section]):
         """How the service is asked for its models. Raises ProxyError."""
         raise NotImplementedError
 
-    def tells_cached(self, model: str) -> bool:
+    def reports_cached(self, model: str) -> bool:
         return True
 
     async def close(self) -> None:

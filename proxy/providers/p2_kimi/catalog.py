@@ -147,7 +147,7 @@ def model_for(name: str, added: Added = (), offered: ModelList | None = None) ->
     if name in own:
         row = replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
     else:
-        called = CATALOG.behind(name)
+        called = CATALOG.resolved(name)
         row = MODELS.get(called) or replace(MODELS[nearest(called, MODELS)], id=called)
     facts = None if offered is None else offered.models.get(row.id)
     return row if facts is None else row.as_offered(facts)

@@ -82,7 +82,7 @@ def model_for(name: str, added: Added = (), offered: ModelList | None = None) ->
     if name in own:
         row = replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
     else:
-        name = CATALOG.behind(name)
+        name = CATALOG.resolved(name)
         row = MODELS.get(name) or replace(NEWEST, id=name)
     facts = None if offered is None else offered.models.get(name)
     return row if facts is None else replace(row, context=facts.context or row.context, efforts=facts.efforts)
