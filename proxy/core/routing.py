@@ -103,7 +103,7 @@ class Catalog:
             return model
         return normalise_model(model.strip()).strip()
 
-    def behind(self, model: str) -> str:
+    def resolved(self, model: str) -> str:
         """The model that an alias means: by its own row, by the row of which it is a dated version, or by its family.
         Any other name is returned unchanged."""
         family = model if model in FAMILIES else family_of(model)
@@ -154,7 +154,7 @@ class Catalog:
 
     def facts_of(self, model: str) -> ModelFacts:
         """What is known of a listed name or an alias."""
-        return self.facts.get(self.behind(model), UNKNOWN)
+        return self.facts.get(self.resolved(model), UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)

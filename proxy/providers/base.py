@@ -28,10 +28,10 @@ class BaseProvider(Generic[Section]):
     def __init__(self, services: Services) -> None:
         self._services = services
         self.label = self.entry.label
+        self._account = services.signs_as(self.label)
 
     @property
     def _settings(self) -> Section:
-        """The current settings."""
         return self._services.config().section(self.section)
 
     def ingress(self, model: str) -> IngressRules:
@@ -43,7 +43,7 @@ class BaseProvider(Generic[Section]):
     @property
     def _offered(self) -> ModelList | None:
         """The models that the service lists for this account, None if it has not said."""
-        return self._services.models.of(self._services.signs_as(self.label))
+        return self._services.models.of(self._account)
 
     async def ask_models(self, known: ModelList | None) -> ModelList:
         return await ask_list(self._services, self.label, await self._model_question(), known)
@@ -52,7 +52,7 @@ class BaseProvider(Generic[Section]):
         """How the service is asked for its models. Raises ProxyError."""
         raise NotImplementedError
 
-    def tells_cached(self, model: str) -> bool:
+    def reports_cached(self, model: str) -> bool:
         return True
 
     async def close(self) -> None:

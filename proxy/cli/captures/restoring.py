@@ -1,7 +1,7 @@
-"""A request out of a capture: what redaction took away becomes something valid, though not the same.
+"""Restores a request from a capture: valid values replace redacted ones.
 
-Pure. The key and its neighbours say what was in a place. What stays as it is, `[redacted len=9]` in the
-place of an e-mail address, is a text like any other for the service.
+Pure. The key and its neighbours say what was redacted. Other notes stay: `[redacted len=9]` in place of an e-mail
+address is a text like any other for the service.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SAMPLES = {
 #: In a schema these only say more of a property; without their words they are wrong.
 _DROPPED = frozenset({"format", "pattern", "$ref", "enum", "const", "default", "required"})
 
-#: Length of a type of JSON schema -> the type; of equally long ones the most frequent.
+#: Length of a JSON schema type's name -> the type; the most frequent one of equal length.
 _TYPES = {4: "null", 5: "array", 6: "string", 7: "integer"}
 
 #: Headers of a request that belong to its connection, or would be refused here.
@@ -57,10 +57,10 @@ _NOT_SENT = frozenset(
         *("origin", "referer", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"),
     }
 )
-#: A header that HTTP can carry; a capture that somebody changed may have others.
+#: A header that HTTP can carry; an edited capture may have others.
 _LINE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*")
 
-#: Headers whose value distinguishes conversations, so there must be some value.
+#: Headers that distinguish conversations, so they need some value.
 _AGENT = "agent-id"
 STAND_IN = "replayed"
 
@@ -69,9 +69,9 @@ STAND_IN = "replayed"
 class Restorer:
     """Restores one request.
 
-    label      the provider that was asked: thoughts are in its form
-    encrypted  the content that its service would have given to an item of this id
-    restored   how many values were put in
+    label      the provider of the capture: thoughts are in its form
+    encrypted  returns the content that its service would have given to an item of this id
+    restored   the number of restored values
     """
 
     label: str
@@ -79,7 +79,7 @@ class Restorer:
     restored: int = field(default=0, init=False)
 
     def value(self, value: Any, key: str = "", parent: Mapping[str, Any] | None = None) -> Any:
-        """The value, with all that it holds."""
+        """The value, restored at every depth."""
         if isinstance(value, Mapping):
             return {name: self.value(one, name, value) for name, one in value.items() if not self._is_lost(name, one)}
         if isinstance(value, list):
@@ -100,11 +100,11 @@ class Restorer:
         return made
 
     def sealed(self, _text: str, parent: Mapping[str, Any]) -> str:
-        """Encrypted content of another account cannot be read by this one, so it is replaced in any case."""
+        """Always replaces encrypted content: that of another account cannot be read by this one."""
         return self.encrypted(str(parent.get("id") or f"{_ID_PREFIXES.get(str(parent.get('type')), 'rs')}_{STAND_IN}"))
 
     def signature(self, text: str, _parent: Mapping[str, Any]) -> str:
-        """Signatures of other providers are dropped on the way up, whatever they hold."""
+        """Restores a signature; those of other providers are dropped on the way up, whatever they hold."""
         found = decode_signature(self.label, text)
         if found is None and not _is_redacted(text):
             return text

@@ -1,4 +1,4 @@
-"""The structured log of the program of its own: JSON lines in a file, failed answers in files of their own.
+"""The program's structured log: JSON lines in a file, failed answers in files of their own.
 
 Writing a record costs the event loop one entry in a queue. One daemon thread redacts, encodes, writes files and
 prints; it starts with the first record, because many runs of the command line never write one.
@@ -30,7 +30,7 @@ from proxy.observe.log.storage import (
     ErrorFiles,
     RotatingFile,
 )
-from proxy.observe.log.terminal import TOLD, TerminalCopy
+from proxy.observe.log.terminal import TERMINAL, TerminalCopy
 
 #: Entries waiting for the thread; past it records are dropped and counted.
 MAX_QUEUED = 4_096
@@ -61,7 +61,7 @@ class _Record(NamedTuple):
     fields: dict[str, Any]
 
 
-class _Told(NamedTuple):
+class _TerminalLine(NamedTuple):
     line: str
 
 
@@ -74,7 +74,7 @@ class _Stop:
     """The last entry."""
 
 
-_Item = _Record | _Told | _Capture | threading.Event | _Stop
+_Item = _Record | _TerminalLine | _Capture | threading.Event | _Stop
 
 
 class FileLog:
@@ -82,8 +82,8 @@ class FileLog:
 
     `stderr` mirrors every record there instead of warnings and errors alone; `plain` shows sentences there in place of
     JSON; `verbose` keeps long texts whole; `captures` says whether failed answers are kept. `clock` gives seconds
-    since 1970. `stream` stands in for stderr. A log file of `file_bytes` is put aside; `kept` are the bounds of all of
-    them, `kept_errors` those of failed answers.
+    since 1970. `stream` replaces stderr. A log file of `file_bytes` is put aside; `kept` are the bounds of all of them,
+    `kept_errors` those of failed answers.
 
     The fields of a record are read later, on the thread: hand over values that do not change afterwards.
     """
@@ -127,12 +127,12 @@ class FileLog:
             self._drop(1)
 
     def tell(self, line: str) -> None:
-        """A line for the terminal alone, in its turn; one that finds the queue full is not shown."""
-        self._put(_Told(f"{line}\n"))
+        """Queues a line for the terminal alone; it is dropped when the queue is full."""
+        self._put(_TerminalLine(f"{line}\n"))
 
     def capture_error(self, name: str, record: dict[str, Any]) -> str | None:
         """Hands the record to the thread. None when captures are off, the log is closed, too many wait, or the last
-        lines could not be written: beside them no file can be, and none is to be named."""
+        lines could not be written: then no file could be either."""
         if self._errors is None or self._failing or not self._pending_captures.acquire(blocking=False):
             return None
         path = self._errors.path_for(self._clock(), name)
@@ -148,7 +148,7 @@ class FileLog:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Nothing goes to stderr inside, whatever its level: a full-screen program owns the terminal. Nestable."""
+        """Keeps stderr silent inside, whatever the level: a full-screen program owns the terminal. Nestable."""
         self._terminal.suppress(+1)
         try:
             yield
@@ -246,7 +246,7 @@ class FileLog:
         return batch
 
     def _save_captures(self, batch: list[_Item]) -> None:
-        """Before the lines, so that a file named in a line is there."""
+        """Runs before the lines are written, so that a file named in a line exists."""
         for item in batch:
             if self._errors is None or not isinstance(item, _Capture):
                 continue
@@ -255,7 +255,7 @@ class FileLog:
             self._pending_captures.release()
 
     def _write_lines(self, batch: list[_Item]) -> None:
-        self._terminal.show([(TOLD, item.line) for item in batch if isinstance(item, _Told)])
+        self._terminal.show([(TERMINAL, item.line) for item in batch if isinstance(item, _TerminalLine)])
         lines = _blanked([(item.level, self._line(item)) for item in batch if isinstance(item, _Record)])
         records = len(lines)
         dropped = self._take_dropped()
@@ -288,7 +288,7 @@ class FileLog:
             return dump_printable({**head, "fields": {"error": type(error).__name__}}) + "\n"
 
     def _take_dropped(self) -> int:
-        """How many records were lost, once nothing waits any more; else 0, so that one record tells of all."""
+        """The number of lost records once the queue is empty, else 0, so that one record reports all of them."""
         with self._lock:
             if not self._dropped or not self._queue.empty():
                 return 0

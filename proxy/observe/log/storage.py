@@ -29,7 +29,7 @@ from proxy.core.sse import dump_printable
 #: A larger log file is put aside before the next write.
 MAX_LOG_BYTES = 20 * 1024 * 1024
 
-#: Of a failed answer this much is kept, as text or as JSON; also the longest single text in a capture.
+#: Bytes kept of a failed answer, as text or as JSON; also the longest single text in a capture.
 MAX_RESPONSE_BYTES = 64 * 1024
 
 #: One file-name part: half of what common file systems allow, so a prefix and a suffix always fit.
@@ -43,14 +43,14 @@ _FIRST = re.compile(rb'\{"t":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)"')
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many files of a kind are kept, of how many bytes together, for how many seconds; 0 seconds: for ever."""
+    """The most files of a kind, bytes of all of them, and seconds that one is kept; 0 seconds: for ever."""
 
     files: int
     bytes: int
     age_s: float = 0.0
 
     def surplus(self, found: Iterable[tuple[int, str, int]], now_s: float) -> list[str]:
-        """The names of those that go, of (unix-ms, name, bytes) each: what is too old, then the oldest."""
+        """The names of files to remove, from (unix-ms, name, bytes): those that are too old, then the oldest."""
         gone, files, size = [], 0, 0
         for stamp, name, more in sorted(found, reverse=True):
             files, size = files + 1, size + more
@@ -66,7 +66,7 @@ KEPT_ERRORS = Bounds(files=128, bytes=32 * 1024 * 1024, age_s=30 * DAY_S)
 
 
 def _remove_surplus(directory: Path, name: re.Pattern[str], bounds: Bounds, now_s: float) -> None:
-    """Only regular files with names of ours, which begin or end with their time, count and go."""
+    """Counts and removes only regular files with names of ours, which begin or end with their time."""
     found = []
     try:
         with os.scandir(directory) as entries:
@@ -85,7 +85,7 @@ def _remove_surplus(directory: Path, name: re.Pattern[str], bounds: Bounds, now_
 class RotatingFile:
     """`<directory>/proxy.log`, put aside as `proxy.<unix-ms>` when it has grown too large or is too old.
 
-    kept  the bounds of all log files; the one that is written to counts with as much as it may have
+    kept  the bounds of all log files; the current one counts with its full size
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class RotatingFile:
             self._torn = False
 
     def tidy(self) -> None:
-        """Puts aside what began too long ago, and removes what was put aside too long ago or is too much."""
+        """Rotates a file that began too long ago, and removes rotated ones that are too old or too many."""
         with suppress(OSError):
             begun = self._begun_s()
             if begun is not None and 0 < self._kept.age_s < self._clock() - begun:
@@ -126,7 +126,7 @@ class RotatingFile:
             _remove_surplus(self.path.parent, _ASIDE, self._aside, self._clock())
 
     def _begun_s(self) -> float | None:
-        """When the first record was written; None when the file does not say. Raises OSError."""
+        """The time of the first record; None when the file does not say. Raises OSError."""
         if not self.path.is_file():  # a pipe would wait for its writer
             return None
         with self.path.open("rb") as file:
@@ -154,7 +154,7 @@ class RotatingFile:
         _remove_surplus(self.path.parent, _ASIDE, self._aside, self._clock())
 
     def _free_name(self) -> Path:
-        """An empty file of a name that no other process takes in the same moment: it would overwrite ours."""
+        """Creates an empty file, so that no other process can take its name and overwrite ours."""
         stamp = unix_ms(self._clock())
         while True:
             aside = self.path.with_name(f"proxy.{stamp}")
@@ -174,7 +174,7 @@ class ErrorFiles:
         self._kept = kept
 
     def path_for(self, time_s: float, name: str) -> Path:
-        """Where a capture of this moment will be."""
+        """The path of a capture made at this moment."""
         return self.directory / f"{unix_ms(time_s)}-{safe_name(name)}.json"
 
     def save(self, path: Path, record: dict[str, Any]) -> None:
@@ -201,7 +201,7 @@ class ErrorFiles:
 
 
 def _bounded(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with a JSON answer that is too large turned into the beginning of its text."""
+    """The record, with a JSON answer that is too large replaced by the beginning of its text."""
     response = record.get("response")
     if response is None or (isinstance(response, dict) and isinstance(response.get("text"), str)):
         return record  # a text was cut by the redaction

@@ -39,7 +39,7 @@ ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class DeviceRules:
-    """What differs between issuers of RFC 8628.
+    """The differences between issuers of RFC 8628.
 
     margin_s    see `poll_interval`
     wait_first  the first poll comes an interval after the code

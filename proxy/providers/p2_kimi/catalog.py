@@ -136,6 +136,7 @@ def offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:
     return row.get("id"), facts
 
 
+@lru_cache(maxsize=256)
 def model_for(name: str, added: Added = (), offered: ModelList | None = None) -> KimiModel:
     """The model of a normalised name; one that the settings add resembles its base, or the nearest model. What the
     service says of it wins.
@@ -147,7 +148,7 @@ def model_for(name: str, added: Added = (), offered: ModelList | None = None) ->
     if name in own:
         row = replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
     else:
-        called = CATALOG.behind(name)
+        called = CATALOG.resolved(name)
         row = MODELS.get(called) or replace(MODELS[nearest(called, MODELS)], id=called)
     facts = None if offered is None else offered.models.get(row.id)
     return row if facts is None else row.as_offered(facts)

@@ -75,6 +75,7 @@ def offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:
     return row.get("id"), facts
 
 
+@lru_cache(maxsize=256)
 def model_for(name: str, added: Added = (), offered: ModelList | None = None) -> GrokModel:
     """The model of a normalised name. One that the settings add resembles its base, or the nearest model; an unlisted
     one resembles the newest. What the service says of it wins."""
@@ -82,7 +83,7 @@ def model_for(name: str, added: Added = (), offered: ModelList | None = None) ->
     if name in own:
         row = replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
     else:
-        name = CATALOG.behind(name)
+        name = CATALOG.resolved(name)
         row = MODELS.get(name) or replace(NEWEST, id=name)
     facts = None if offered is None else offered.models.get(name)
     return row if facts is None else replace(row, context=facts.context or row.context, efforts=facts.efforts)

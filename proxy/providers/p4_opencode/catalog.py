@@ -133,7 +133,7 @@ def model_for(name: str, added: Added = (), offered: ModelList | None = None) ->
     own, plain = dict(added), bare(name)
     if plain in own:
         return replace(MODELS[own[plain] or nearest(plain, MODELS)], id=plain)
-    plain = bare(CATALOG.behind(name))
+    plain = bare(CATALOG.resolved(name))
     if plain not in MODELS and offered is not None and plain in offered.models:
         return replace(MODELS[nearest(plain, MODELS)], id=plain)
     return MODELS.get(plain)

@@ -244,7 +244,7 @@ def run_error(report: Report) -> RunError:
 
 
 def _cure(report: Report) -> str:
-    """What the user can do about it."""
+    """The user's remedy."""
     if report.outdated:
         return UPDATE_CURE
     if report.bad_model:

@@ -67,7 +67,7 @@ class CursorProvider(SignedInProvider[CursorSettings]):
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset({"web_search", "web_fetch"})  # the model has both, even if a request does not ask for them
 
-    def tells_cached(self, model: str) -> bool:
+    def reports_cached(self, model: str) -> bool:
         return False
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:

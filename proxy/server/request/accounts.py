@@ -252,7 +252,7 @@ class Accounts:
         if offered is None or entry is None or not model:
             return None
         catalog = entry.catalog_now(config, offered)
-        called = catalog.called(catalog.behind(model))
+        called = catalog.called(catalog.resolved(model))
         listed = called in (*catalog.shown, *catalog.hidden) or called.startswith(catalog.prefixes or ("\0",))
         return None if listed else catalog
 
@@ -271,7 +271,7 @@ class Accounts:
         )
 
     def _opens(self, known: Allowance, model: str) -> float | None:
-        """When the spent window of a model is reset, None if none is spent."""
+        """The time when a model's spent window is reset, None if none is spent."""
         spent = None if known.pays_on else spent_window(known, self._clock(), family=model_family(model))
         return None if spent is None else spent.resets_at
 

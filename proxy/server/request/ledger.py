@@ -40,7 +40,7 @@ from proxy.observe.lifecycle import (
     UsageUpdated,
 )
 from proxy.providers.contract import Target
-from proxy.server.request.cache_watch import Asked, CacheCheck
+from proxy.server.request.cache_watch import CacheCheck, ComparedRequest
 from proxy.server.request.candidates import Candidate
 from proxy.server.request.inquiry import TIMING_HEADER, Inquiry, id_headers
 
@@ -227,7 +227,7 @@ class Ledger:
         if self.capture.place:
             self.tell(Captured(self.capture.place))
 
-    def compares(self, asked: Asked) -> None:
+    def compares(self, asked: ComparedRequest) -> None:
         """Begins to compare the call with its owner's call before it, as an upstream's cache would."""
         self.cache = CacheCheck(self._state.cache, asked, self._state.clock)
 

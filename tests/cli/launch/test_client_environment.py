@@ -176,5 +176,5 @@ def test_the_model_is_of_somebody_who_is_signed_in(
 
 
 def test_a_name_that_nobody_serves_is_told_with_what_is_near() -> None:
-    with pytest.raises(UnknownModel, match=r'nobody serves the model "gpt5.6-sol"\. Did you mean gpt-5\.6-sol'):
+    with pytest.raises(UnknownModel, match=r'no provider serves the model "gpt5.6-sol"\. Did you mean gpt-5\.6-sol'):
         served_model("http://x", Config(), PROVIDERS, PROVIDERS[0], "gpt5.6-sol")

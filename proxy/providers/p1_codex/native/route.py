@@ -55,7 +55,7 @@ _ABOUT: tuple[tuple[re.Pattern[str], str | None, str | None], ...] = tuple(
 _STRANGERS = (UNSUPPORTED, "unknown_parameter")
 
 
-class Refusal:
+class ErrorAnswer:
     """An answer with an error status, read whole. `error` is its meaning.
 
     asked  the caller's body
@@ -128,7 +128,7 @@ SERVED_HEADER = "x-model-proxy-served"
 _JSON = "application/json"
 
 #: The result of one attempt: an answer to pass on, or a failure before any part of it.
-Outcome = NativeAnswer | Refusal | UpstreamError
+Outcome = NativeAnswer | ErrorAnswer | UpstreamError
 
 
 class NativeRoute:
@@ -155,7 +155,7 @@ class NativeRoute:
         signed = self._signer.request(call.request_id, call.timings)
         await signed.sign_in()
         post = partial(signed.post, codex, headers, body.written, capture=call.capture)
-        refused, broke = cast(Refusal | None, None), False
+        refused, broke = cast(ErrorAnswer | None, None), False
         async with AsyncExitStack() as stack:  # holds the answer of the attempt that counts
 
             async def send(number: int) -> NativeAnswer:
@@ -167,7 +167,7 @@ class NativeRoute:
                 if isinstance(outcome, NativeAnswer):
                     return outcome
                 try:  # no name of this frame may keep the raised error, which refers to the frame
-                    refused, broke = (outcome, False) if isinstance(outcome, Refusal) else (None, True)
+                    refused, broke = (outcome, False) if isinstance(outcome, ErrorAnswer) else (None, True)
                     failure = outcome if isinstance(outcome, UpstreamError) else outcome.error
                     opened.capture.failed(failure.message)
                     await stack.aclose()
@@ -194,7 +194,7 @@ class NativeRoute:
         if response.status != 200:
             if not is_refusal(response.status):
                 return unexpected(PROFILE, response.status)
-            return Refusal(response.status, response.headers, await opened.error_body(), now, call.request)
+            return ErrorAnswer(response.status, response.headers, await opened.error_body(), now, call.request)
         headers, streams = passed_headers(response.headers), call.request.get("stream") is True
         try:
             if response.content_type == _JSON:

@@ -1,4 +1,4 @@
-"""What is left of P4's subscription, asked of the gateway."""
+"""The remaining subscription of P4, asked of the gateway."""
 
 from __future__ import annotations
 
