@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from proxy.cli.launch.usable_models import UsableModel
 
-#: Rows of the picker.
-MAX_ROWS = 200
+#: Rows of the picker, and names with a window: one argument of a program has a bound.
+MAX_ROWS, MAX_WINDOWS = 150, 300
 #: The model of the client's own whose window a row gets that has another one than the session's first model: that
 #: window is a million tokens, and the row's own is where the client compacts.
 _LIKE = "claude-opus-5-5"
@@ -34,7 +35,8 @@ def picker_settings(
         shown = [model for model in models if model.shown][:MAX_ROWS]
         settings[PICKER] = {"options": [_option(model, window) for model in shown]}
     if COMPACTS_AT not in own:
-        sizes = {model.name: model.facts.context for model in models} | _chosen_windows(own.get(BY_MODEL))
+        sizes = {model.name: model.facts.context for model in models[:MAX_WINDOWS]}
+        sizes |= _chosen_windows(own.get(BY_MODEL))
         settings[BY_MODEL] = {name: {COMPACTS_AT: size} for name, size in sizes.items() if _is_window(size)}
         if _is_window(window):
             settings[COMPACTS_AT] = window
@@ -49,7 +51,10 @@ def _chosen_windows(by_model: Any) -> dict[str, Any]:
     """The windows in a user's settings by model: a file with a window for all models replaces them."""
     if not isinstance(by_model, Mapping):
         return {}
-    return {name: its[COMPACTS_AT] for name, its in by_model.items() if isinstance(its, Mapping) and COMPACTS_AT in its}
+    chosen = (
+        (name, its[COMPACTS_AT]) for name, its in by_model.items() if isinstance(its, Mapping) and COMPACTS_AT in its
+    )
+    return dict(islice(chosen, MAX_WINDOWS))
 
 
 def _option(model: UsableModel, window: int | None) -> dict[str, str]:

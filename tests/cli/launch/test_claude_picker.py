@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from samples import rows
@@ -62,6 +63,9 @@ def test_windows_that_the_client_would_refuse_are_left_out() -> None:
     assert found["modelSettings"] == {} and "autoCompactWindow" not in found
 
 
-def test_the_picker_has_a_bound() -> None:
-    many = [model(f"m{number}", None) for number in range(MAX_ROWS + 1)]
-    assert len(picker_settings(many, None)["modelPicker"]["options"]) == MAX_ROWS
+def test_all_of_it_fits_into_one_argument() -> None:
+    many = [model(f"{number:4}{'m' * 96}", 10**6, title="t" * 40) for number in range(1000)]
+    theirs = {"modelSettings": {f"{number:4}{'n' * 96}": {"autoCompactWindow": 10**6} for number in range(1000)}}
+    settings = picker_settings(many, 272_000, theirs)
+    assert len(settings["modelPicker"]["options"]) == MAX_ROWS
+    assert len(json.dumps(settings)) < 128 * 1024
