@@ -52,8 +52,8 @@ class Target:
     model   upstream model id
     tier    service tier, None for the ordinary one
     effort  reasoning effort, None when none was asked for
-    narrowed  (what, asked, sent) of an effort or a tier that the service does not offer for the model
     uploads_noted  a picture that was uploaded to a service becomes a note, like any other that is not sent
+    narrowed  (what, asked, sent) of an effort or a tier that the service does not offer for the model
     """
 
     model: str

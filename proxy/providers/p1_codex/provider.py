@@ -94,14 +94,14 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         return self._noted(p1_request.resolve(model, request, config, offered, auto_review=auto_review))
 
     def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
-        target = p1_request.final_model(model, self._settings)[0]
+        target = p1_request.final_model(model, self._settings, self._offered)[0]
         return chat_request(body, lite=self._row(target).lite)
 
     def lenient_body(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         return lenient_body(body)
 
     def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
-        target = self._noted(p1_request.native_target(model, body, self._services.config()))
+        target = self._noted(p1_request.native_target(model, body, self._services.config(), self._offered))
         return served_target(target, body, self._row(target.model))
 
     def _row(self, model: str) -> CodexModel:

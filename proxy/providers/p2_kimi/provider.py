@@ -54,8 +54,9 @@ def target_of(model: str, request: Mapping[str, Any], added: Added = (), offered
     row = model_for(model, added, offered)
     if is_auto_review(request):
         return Target(row.id)
-    asked = effort_asked(request)
-    return Target(row.id, effort=row.effort(asked), narrowed=lost_effort(asked, row.effort(asked), offered))
+    asked, facts = effort_asked(request), None if offered is None else offered.models.get(row.id)
+    lost = lost_effort(asked, row.effort(asked), None if facts is None else facts.efforts)
+    return Target(row.id, effort=row.effort(asked), narrowed=lost)
 
 
 def chat_body(call: Call, row: KimiModel) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def target_of(model: str, request: Mapping[str, Any], added: Added = (), offered
     row = model_for(model, added, offered)
     asked = "low" if is_auto_review(request) else effort_asked(request, none=True)
     effort = row.effort(asked)
-    return Target(row.id, effort=effort, uploads_noted=True, narrowed=lost_effort(asked, effort, offered))
+    return Target(row.id, effort=effort, uploads_noted=True, narrowed=lost_effort(asked, effort, row.efforts))
 
 
 def responses_body(call: Call, grok: GrokSettings, constraints: str, signs_as: str = LABEL) -> Written:

@@ -146,9 +146,11 @@ _ANSWERS: dict[str, Callable[[P4, str, dict[str, Any], str], Answer]] = {
 
 
 #: Window of the subscription -> its length in seconds.
+WINDOWS = {"rolling": 5 * 3600, "weekly": 7 * 86_400, "monthly": 30 * 86_400}
+
+
 #: When the models were listed.
 _CREATED = 1_780_000_000
-WINDOWS = {"rolling": 5 * 3600, "weekly": 7 * 86_400, "monthly": 30 * 86_400}
 
 
 async def _serve_models(p4: P4, request: web.Request) -> web.StreamResponse:

@@ -134,7 +134,8 @@ class Catalogs:
         """The catalogues, made again only if the settings or the lists changed."""
         made = self._made
         if made[0] is not config or made[1] != self.lists.generation:
-            found = tuple(entry.catalog_now(config, self.lists.of_label(entry.label)) for entry in self._entries)
+            known = self._entries
+            found = tuple(one.offering(self.lists.of_label(one.label), known).catalog_now(config) for one in known)
             made = self._made = config, self.lists.generation, found
         return made[2]
 
