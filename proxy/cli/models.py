@@ -99,7 +99,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     file = ConfigFile(context)
     failed = await _refresh(file, context) if arguments.refresh else {}
     for key, reason in failed.items():
-        print(f"{key}: {reason}", file=sys.stderr)
+        print(reason if reason.startswith(key) else f"{key}: {reason}", file=sys.stderr)
     providers = offering(context)
     if arguments.json:
         print(json.dumps(model_table(providers, file.config), indent=2))

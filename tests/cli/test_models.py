@@ -95,7 +95,7 @@ async def test_refresh_asks_every_service_with_an_account(tmp_path: Path, capsys
             "XDG_STATE_HOME": str(tmp_path / "state"),
         }
         context = Context(environment, program="scripts/start")
-        assert await asyncio.to_thread(main, ["models", "--refresh", "--full"], context) == 0
+        assert await asyncio.to_thread(main, ["models", "--refresh", "--full"], context) == 1
     printed = capsys.readouterr()
     assert "kimi-for-coding-highspeed" in printed.out and printed.err.startswith("p3 did not list its models: ")
     files = {path.name for path in (tmp_path / "state" / "model-proxy" / "models").iterdir()}
