@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from proxy.config import Config
 from proxy.core.invalid import cut
 from proxy.core.routing import Added, Catalog, route
+from proxy.settings import SEARCH_WORDS, searcher_of
 
 if TYPE_CHECKING:
     from proxy.providers.accounts.account import Account, AccountContext
@@ -45,6 +46,7 @@ class Entry:
     own       folder of a named account -> what turns the common settings into the account's, without another account's
               keys and tokens, see `OwnSettings`; None: the settings have none
     key       the variable of the key that replaces a sign-in, "" where users sign in
+    searches  its place among the providers that search for models of others, from 1; 0: it does not search for them
     examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
     """
 
@@ -58,6 +60,7 @@ class Entry:
     adding: Callable[[Added], Catalog] | None = None
     own: Callable[[Path], Callable[[Config], Config]] | None = None
     key: str = ""
+    searches: int = 0
     examples: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -93,6 +96,19 @@ class OwnSettings:
         if self._made is None or self._made[0] is not config or self._made[1] != values:
             self._made = config, values, config.changed(self._section, **values)
         return self._made[2]
+
+
+def searchers(providers: Iterable[Entry]) -> list[Entry]:
+    """The providers that search for models of others, the first choice first."""
+    return sorted((entry for entry in providers if entry.searches), key=lambda entry: entry.searches)
+
+
+def check_searcher(name: str, providers: Iterable[Entry], config: Config) -> None:
+    """Raises UnfitValue for a setting `search` that names neither a provider that searches nor its model."""
+    if name not in SEARCH_WORDS:
+        providers = list(providers)
+        able = [entry.label for entry in searchers(providers)]
+        searcher_of(name, [entry.catalog_now(config) for entry in providers], able)
 
 
 def account_titles(providers: Iterable[Entry]) -> str:

@@ -32,6 +32,7 @@ from proxy.observe.lifecycle import (
     ModelResolved,
     ProviderSelected,
     Recorder,
+    Searched,
     Sequenced,
     Started,
     Timed,
@@ -53,6 +54,11 @@ ACCOUNT_HEADER = "x-model-proxy-account"
 #: Header with the models in `stands_in`, and the reason.
 FALLBACK_HEADER = "x-model-proxy-fallback"
 
+#: Header with the account that searches the web for the model.
+SEARCH_HEADER = "x-model-proxy-search"
+#: What the body of each request with a hosted search, or with earlier ones, contains.
+_SEARCH_WORD = b"web_search"
+
 #: SO_LINGER with no time: closing the socket sends a reset.
 _RESET = struct.pack("ii", 1, 0)
 
@@ -68,6 +74,8 @@ class Ledger:
     session   the session by which the account is chosen, None for a request without one
     response  the answer once its head is sent: then no other is possible
     size      bytes of the body, unpacked
+    names_search  whether the body has the word for a hosted search, so that it is worth looking for one
+    searcher  the account that may search for the model, "" if none does
     """
 
     def __init__(self, inquiry: Inquiry, *, leave: Callable[[], None]) -> None:
@@ -81,6 +89,8 @@ class Ledger:
         self.capture: RequestCapture = NULL_CAPTURE
         self.cache: CacheCheck | None = None
         self.size = 0
+        self.names_search = False
+        self.searcher = ""
         self._leave = leave
         self._state = inquiry.state
         self._monitor = inquiry.state.monitor
@@ -104,6 +114,8 @@ class Ledger:
             head[ACCOUNT_HEADER] = self.serving.account
         if self._state.running.draining:
             head["Connection"] = "close"
+        if self.searcher:
+            head[SEARCH_HEADER] = self.searcher
         if self._stands_in:
             head[FALLBACK_HEADER] = self._stands_in
         if self._ignored:
@@ -168,6 +180,7 @@ class Ledger:
         """Notes the unpacked body; a capture will begin with it."""
         self._timings.admitted()
         self.size = len(body)
+        self.names_search = _SEARCH_WORD in body
         if self._state.captures.on:
             self._received = bytes(body)
 
@@ -400,8 +413,16 @@ def _judged(ledger: Ledger, event: Judged) -> None:
     ledger.note("info", "auto_mode_judged", reviewer=reviewer, outcomes=event.outcomes, ms=event.ms, **tokens)
 
 
+def _searched(ledger: Ledger, event: Searched) -> None:
+    said = {"by": event.provider, "outcome": event.outcome, "results": event.results, "ms": event.ms}
+    tokens = {"inputTokens": event.input_tokens or None, "outputTokens": event.output_tokens or None}
+    ledger.note("info" if event.outcome == "ok" else "warn", "searched", **said, **tokens)
+
+
 #: type of an event -> its effect apart from the monitor: a line of the log, a span, the comparison of caches.
-_ALSO: dict[type[Any], Callable[[Ledger, Any], None]] = {GenerationStarted: _generating, Judged: _judged}
+_ALSO: dict[type[Any], Callable[[Ledger, Any], None]] = {
+    **{GenerationStarted: _generating, Judged: _judged, Searched: _searched}
+}
 
 
 def _upstream_answered(recorder: Recorder, request_id: str, upstream_id: str) -> None:

@@ -107,6 +107,7 @@ class StreamTimers:
                hang up after 300 s
     stall      a reader that takes nothing for this long counts as gone
     judge      how long the reviewer of auto mode may take for the calls of an answer
+    search     how long one search of the web may take
     judge_quiet  silence of an answer after which the reviewer is asked before its end
     """
 
@@ -116,6 +117,7 @@ class StreamTimers:
     stall: float = 300.0
     judge: float = 30.0
     judge_quiet: float = 0.25
+    search: float = 90.0
 
 
 class Catalogs:
