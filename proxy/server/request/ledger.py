@@ -56,8 +56,6 @@ FALLBACK_HEADER = "x-model-proxy-fallback"
 
 #: Header with the account that searches the web for the model.
 SEARCH_HEADER = "x-model-proxy-search"
-#: What the body of each request with a hosted search, or with earlier ones, contains.
-_SEARCH_WORD = b"web_search"
 
 #: SO_LINGER with no time: closing the socket sends a reset.
 _RESET = struct.pack("ii", 1, 0)
@@ -180,7 +178,7 @@ class Ledger:
         """Notes the unpacked body; a capture will begin with it."""
         self._timings.admitted()
         self.size = len(body)
-        self.names_search = _SEARCH_WORD in body
+        self.names_search = b"web_search" in body
         if self._state.captures.on:
             self._received = bytes(body)
 
@@ -408,9 +406,9 @@ def _generating(ledger: Ledger, _event: Any) -> None:
 
 
 def _judged(ledger: Ledger, event: Judged) -> None:
-    tokens = {"inputTokens": event.input_tokens, "outputTokens": event.output_tokens} if event.model else {}
-    reviewer = event.model or "rules"
-    ledger.note("info", "auto_mode_judged", reviewer=reviewer, outcomes=event.outcomes, ms=event.ms, **tokens)
+    cost = {"inputTokens": event.input_tokens, "outputTokens": event.output_tokens} if event.model else {}
+    said = {"reviewer": event.model or "rules", "outcomes": event.outcomes, "ms": event.ms}
+    ledger.note("info", "auto_mode_judged", **said, **cost)
 
 
 def _searched(ledger: Ledger, event: Searched) -> None:
@@ -421,7 +419,9 @@ def _searched(ledger: Ledger, event: Searched) -> None:
 
 #: type of an event -> its effect apart from the monitor: a line of the log, a span, the comparison of caches.
 _ALSO: dict[type[Any], Callable[[Ledger, Any], None]] = {
-    **{GenerationStarted: _generating, Judged: _judged, Searched: _searched}
+    GenerationStarted: _generating,
+    Judged: _judged,
+    Searched: _searched,
 }
 
 

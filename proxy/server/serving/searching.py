@@ -25,6 +25,7 @@ from proxy.core.search.hosted import WEB_SEARCH, SearchPlan, search_plan
 from proxy.core.search.results import Found, Outcome, SearchFailure, bounded, in_words
 from proxy.core.search.rounds import ModelSearch, SearchRounds
 from proxy.errors import ProxyError
+from proxy.observe.capture.contract import NULL_CAPTURE
 from proxy.observe.lifecycle import Searched
 from proxy.observe.timings import Timings
 from proxy.providers.contract import Call, Provider, SearchCall, Searches
@@ -144,7 +145,8 @@ class SearchingAnswer:
         self._call = call
         self._used = 0
         self._id = uuid.uuid4().hex
-        self._places = asyncio.Semaphore(AT_A_TIME)
+        # a capture has one attempt at a time
+        self._places = asyncio.Semaphore(AT_A_TIME if ledger.capture is NULL_CAPTURE else 1)
 
     async def only(self, query: str) -> AsyncGenerator[list[Event], None]:
         """The answer to a request that does nothing but search: its beginning, so that a slow search is not silent, and
@@ -235,3 +237,5 @@ class SearchingAnswer:
         counted = [usage.get(f"{kind}input_tokens") or 0 for kind in ("", "cache_read_", "cache_creation_")]
         spent = sum(counted), usage.get("output_tokens") or 0
         self._ledger.tell(Searched(self._searcher.key, word, results, *spent, ms))
+        if isinstance(outcome, SearchFailure):
+            self._ledger.notice("warn", f"a web search by {self._searcher.key} failed: {word}")

@@ -1,0 +1,70 @@
+"""Answers that are one JSON object, of services beside the model, and their faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from proxy.core.sse import dump_json
+from proxy.sandbox.play.actions import Action, Cut, HttpFault, Pace, Raw, Reply, silence
+from proxy.sandbox.play.player import play
+from proxy.sandbox.play.script import Place
+from proxy.sandbox.upstream import Received, Upstream
+from proxy.sandbox.wires.refusal import plain_reply
+
+_JSON = {"content-type": "application/json"}
+_BLOCK = 64 * 1024
+_MIB = 1024 * 1024
+
+
+def _half(data: bytes, *actions: Action) -> list[Action]:
+    return [Raw(data[: len(data) // 2]), *actions]
+
+
+def _blanks(data: bytes, size: int) -> Iterator[Action]:
+    """The answer after this many blanks, which JSON allows."""
+    for _ in range(0, size, _BLOCK):
+        yield Raw(b" " * _BLOCK)
+    yield Raw(data)
+
+
+#: Faults of the bytes of an answer, given the good ones.
+JSON_FAULTS: Mapping[str, Callable[..., Any]] = {
+    "silence_before_head": lambda data, seconds=5.0: [silence(seconds), Raw(data)],
+    "silence_mid_text": lambda data, seconds=5.0: _half(data, silence(seconds), Raw(data[len(data) // 2 :])),
+    "cut_before_output": lambda data, reset=False: [Raw(data[:1]), Cut(reset)],
+    "cut_text": lambda data, reset=False: _half(data, Cut(reset)),
+    "malformed_json": lambda data: _half(data),
+    "empty_body": lambda data: [Raw(data[:0])],
+    "in_a_list": lambda data: [Raw(b"[" + data + b"]")],
+    "too_long": lambda data, size=16 * _MIB: _blanks(data, size),
+}
+
+
+async def serve_json(
+    upstream: Upstream,
+    place: Place,
+    faults: Mapping[str, HttpFault],
+    request: web.Request,
+    seen: Received,
+    answer: Mapping[str, Any],
+) -> web.StreamResponse:
+    """Sends a checked request's answer, or what the script's step for it says.
+
+    faults  the HTTP faults of the upstream
+    """
+    step = upstream.script.take(place, seen.body, "")
+    data, seen.status = dump_json(answer).encode(), 200
+    actions: Any = [Raw(data)]
+    if step is not None and step.fault is not None:
+        fault = faults.get(step.fault)
+        actions = JSON_FAULTS[step.fault](data, **step.params) if fault is None else fault(**step.params)
+    elif step is not None and step.outcome is not None:
+        actions = step.outcome
+    headers = upstream.trace_headers()
+    if isinstance(actions, Reply):
+        seen.status = actions.status
+        return plain_reply(actions.status, actions.body, {**headers, **(actions.headers or {})})
+    return await play(request, {**headers, **_JSON}, actions, Pace())
