@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from proxy.cli.account import UNUSABLE, SignIn
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
+from proxy.cli.web_search import web_search
 from proxy.core.allowances.accounts import DEFAULT, for_account
 
 #: What `auth status` tells of the end of an access token: seconds, negative or 0 when it is over.
@@ -68,4 +69,19 @@ def check_aliases(setup: Setup) -> Sequence[Finding]:
     return [warn(f"names like opus and haiku go to {wanted}", "nobody is signed in there", cure)]
 
 
-SIGN_INS = Group("signIns", "Sign-ins", settled=(check_sign_ins, check_aliases))
+def check_search(setup: Setup) -> Sequence[Finding]:
+    """Who searches the web for models whose service does not."""
+    usable = [one.entry.label for one in setup.known if one.usable and one.entry.build is not None]
+    found, what = web_search(setup.context.providers, setup.config, usable), "the web for models without a search"
+    if setup.config.search == "off":
+        return [note(f"nobody searches {what}", "PROXY_SEARCH is off")]
+    if not found.label:
+        cure = f"{setup.program} auth login p1"
+        return [note(f"nobody searches {what}", "only p1, p2 and p3 can, and none is signed in", cure)]
+    if not found.ready:
+        cure = f"{setup.program} auth login {found.label}"
+        return [warn(f"{found.label} should search {what}", "nobody is signed in there", cure)]
+    return [ok(f"{found.label} searches {what}", "it counts against that subscription; PROXY_SEARCH changes it")]
+
+
+SIGN_INS = Group("signIns", "Sign-ins", settled=(check_sign_ins, check_aliases, check_search))
