@@ -11,7 +11,7 @@ import pytest
 from checks import check_message_stream
 from events import closed, delta, opened
 from harness import Answer, Fake, Live, ask, configured, tool, until, use, watch_often, whole_message, with_live
-from openai_live import CHAT, RESPONSES
+from openai_live import CHAT, RESPONSES, body_for, function
 from samples import rows
 from wires import message_of
 
@@ -19,6 +19,7 @@ from proxy.core.search.results import Found, Result
 from proxy.errors import ProxyError, UpstreamError
 from proxy.observe.lifecycle import Searched
 from proxy.providers.contract import Call, SearchCall
+from proxy.server.request.search_memory import KEPT_S, MAX_KEPT, MAX_KEPT_BYTES, SearchMemory
 
 SEARCH = {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
 P2, P4 = "kimi-for-coding", "glm-5.2"
@@ -353,11 +354,56 @@ async def test_the_conversation_grows_and_the_callers_body_does_not(live: Live) 
     assert [one["content"] for one in fake.calls[2].request["messages"][:21]] == [one["content"] for one in earlier]
 
 
+def test_what_is_remembered_is_bounded_and_belongs_to_its_caller() -> None:
+    now = [0.0]
+    memory = SearchMemory(lambda: now[0])
+    memory.keep("anna", "a", [{"type": "x"}], 10)
+    assert (
+        memory.of("anna", "a") and not memory.of("bob", "a") and not memory.of(None, "a") and not memory.of("anna", "b")
+    )
+    now[0] = KEPT_S + 1
+    assert not memory.of("anna", "a") and memory._bytes == 0
+    for number in range(MAX_KEPT + 5):
+        memory.keep(None, f"{number}", [{}], 1)
+    assert not memory.of(None, "4") and memory.of(None, "5") and memory._bytes == MAX_KEPT
+    memory.keep(None, "large", [{}], MAX_KEPT_BYTES)
+    assert memory.of(None, "large") and len(memory._kept) == 1
+
+
 # -- the OpenAI-style routes
 
 
 def responses_items(answer: Answer) -> list[dict[str, Any]]:
     return list(answer.json["output"])
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@rows("model", [P2, P4])
+async def test_the_next_turn_knows_what_was_searched_beside_a_call(live: Live, path: str, model: str) -> None:
+    """A client of these APIs cannot send the results back."""
+    search = {"web_search_options": {}} if path == CHAT else {}
+    tools = [function(path), *([] if path == CHAT else [{"type": "web_search"}])]
+    body = body_for(path, f"{QUERY} and use Bash: ls", model, tools=tools, **search)
+    answer = await live.post(body, path)
+    if path == CHAT:
+        message = answer.json["choices"][0]["message"]
+        [call_id] = [one["id"] for one in message["tool_calls"]]
+        done = {"role": "tool", "tool_call_id": call_id, "content": "README"}
+        body = {**body, "messages": [*body["messages"], message, done]}
+    else:
+        items = answer.json["output"]
+        [call_id] = [one["call_id"] for one in items if one["type"] == "function_call"]
+        asked = {"type": "message", "role": "user", "content": body["input"]}
+        body = {
+            **body,
+            "input": [asked, *items, {"type": "function_call_output", "call_id": call_id, "output": "README"}],
+        }
+    await live.post(body, path)
+    upstream = live.sandbox.p2 if model == P2 else live.sandbox.p4
+    results = [one["content"] for one in upstream.requests[-1].body["messages"] if one["role"] == "tool"]
+    assert len(results) == 2 and any("What docs.example.org says about rust async." in one for one in results)
+    calls = [one["id"] for one in upstream.requests[-1].body["messages"][1]["tool_calls"]]
+    assert len(set(calls)) == 2 and not any("__u" in one for one in calls)
 
 
 @rows("mode", ["strict", "lenient"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from proxy.core.content import blocks_of
@@ -19,6 +19,22 @@ RESULTS = {"web_search_tool_result": "web", "x_search_tool_result": "X"}
 _NAMES = frozenset({"web_search", "x_search"})
 #: The result block that the proxy itself makes.
 _RESULT = "web_search_tool_result"
+
+
+def with_remembered(messages: Sequence[Any], found: Callable[[str], Sequence[Mapping[str, Any]]]) -> Sequence[Any]:
+    """The messages with the searches that were made beside calls of the client; `messages` itself if there are none.
+
+    found  id of a call -> the blocks of the searches beside it
+    """
+    added = {}
+    for place, message in enumerate(messages):
+        if not isinstance(message, Mapping) or message.get("role") != "assistant":
+            continue
+        calls = [block["id"] for block in blocks_of(message.get("content")) if _kind(block) == "tool_use"]
+        more = [block for call_id in calls if isinstance(call_id, str) for block in found(call_id)]
+        if more:
+            added[place] = {**message, "content": [*blocks_of(message["content"]), *more]}
+    return [added.get(place, message) for place, message in enumerate(messages)] if added else messages
 
 
 def as_calls(messages: Sequence[Any], name: str) -> list[Any]:

@@ -46,11 +46,18 @@ class SearchRounds:
     over      whether the round has ended
     searches  its calls of the search
     calls_client  whether the client must run other calls of the round
+    call_id   the client's id of the first of those, "" if ids are not made unique
+    shown     the blocks of the searches of the round
     """
 
-    def __init__(self, plan: SearchPlan, *, cites: bool, answer_id: str) -> None:
+    def __init__(self, plan: SearchPlan, *, converted: bool, answer_id: str) -> None:
+        """
+        converted  the client's API has citations, but no place for the results of a search: the ids of its calls are
+                   made unique, so that its next request shows what belongs to it
+        answer_id  hexadecimal digits that nobody can guess
+        """
         self._plan = plan
-        self._cites = cites
+        self._converted = converted
         self._answer_id = answer_id
         self._request = plan.request
         self._started = False
@@ -69,6 +76,8 @@ class SearchRounds:
         self._places: dict[int, int] = {}  # index of the round's block -> of the message's
         self._text: tuple[int, list[str]] | None = None  # the open text, if its links are cited
         self._end: list[Event] = []
+        self.call_id = ""
+        self.shown: list[dict[str, Any]] = []
 
     @property
     def request(self) -> dict[str, Any]:
@@ -102,13 +111,21 @@ class SearchRounds:
                 self._hidden = index
                 return []
             self._places[index], self._next = self._next, self._next + 1
-            self._text = (index, []) if self._cites and self._found and block["type"] == TEXT.name else None
+            if self._converted and block["type"] == TOOL_USE.name:
+                event = {**event, "content_block": {**block, "id": self._own_id(block["id"])}}
+            self._text = (index, []) if self._converted and self._found and block["type"] == TEXT.name else None
         if index == self._hidden:
             return []
         placed = {**event, "index": self._places[index]}
         if self._text is None or self._text[0] != index:
             return [placed]
         return self._cited(kind, placed, self._text[1])
+
+    def _own_id(self, call_id: str) -> str:
+        """The client's id of a call of its own; the upstream gets its own id back, see `upstream_id`."""
+        shown = f"{call_id}__u{int(self._answer_id, 16)}"
+        self.call_id = self.call_id or shown
+        return shown
 
     def _cited(self, kind: str, event: Event, pieces: list[str]) -> list[Event]:
         """Handles an event of a text whose links are cited at its end."""
@@ -142,15 +159,18 @@ class SearchRounds:
 
     def show_call(self, search: ModelSearch) -> list[Event]:
         """The block of a search that begins."""
-        start = SERVER_TOOL_USE.start(id=search.shown_id, name="web_search")
-        return self._whole(start, INPUT_DELTA.of(dump_json({"query": search.query})))
+        members, query = {"id": search.shown_id, "name": "web_search"}, {"query": search.query}
+        self.shown.append({"type": SERVER_TOOL_USE.name, **members, "input": query})
+        return self._whole(SERVER_TOOL_USE.start(**members), INPUT_DELTA.of(dump_json(query)))
 
     def show_result(self, search: ModelSearch, outcome: Outcome) -> list[Event]:
         """The block of its result."""
         self._made += not isinstance(outcome, SearchFailure)
         self._found |= urls_of([outcome])
         content = result_content(outcome, carried=True)
-        return self._whole(SERVER_TOOL_RESULT.start(tool_use_id=search.shown_id, content=content))
+        block = SERVER_TOOL_RESULT.start(tool_use_id=search.shown_id, content=content)
+        self.shown.append(block)
+        return self._whole(block)
 
     def _whole(self, start: dict[str, Any], *deltas: dict[str, Any]) -> list[Event]:
         index, self._next = self._next, self._next + 1

@@ -30,6 +30,7 @@ from proxy.server.request.admission import Admission, Running
 from proxy.server.request.allowance_questions import AllowanceQuestions
 from proxy.server.request.cache_watch import CacheWatch
 from proxy.server.request.families import ClientRoute
+from proxy.server.request.search_memory import SearchMemory
 
 #: Maximum number of pages and programs that follow at the same time.
 MAX_WATCHERS = 16
@@ -171,6 +172,11 @@ class AppState:
     metrics: Metrics | None = None
     callers: Callers = field(default_factory=Callers)
     command: str = PROGRAM
+
+    @cached_property
+    def searches(self) -> SearchMemory:
+        """What was searched beside calls of clients."""
+        return SearchMemory(self.clock)
 
     @cached_property
     def accounts(self) -> Accounts:

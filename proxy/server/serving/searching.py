@@ -21,9 +21,11 @@ from proxy.core.invalid import cut
 from proxy.core.messages import Event, MessageStream
 from proxy.core.routing import normalise_model
 from proxy.core.search.blocks import search_events
+from proxy.core.search.history import with_remembered
 from proxy.core.search.hosted import WEB_SEARCH, SearchPlan, search_plan
 from proxy.core.search.results import Found, Outcome, SearchFailure, bounded, in_words
 from proxy.core.search.rounds import ModelSearch, SearchRounds
+from proxy.core.sizes import least_size
 from proxy.errors import ProxyError
 from proxy.observe.capture.contract import NULL_CAPTURE
 from proxy.observe.lifecycle import Searched
@@ -33,6 +35,7 @@ from proxy.providers.entry import searchers
 from proxy.server.request.candidates import Candidate
 from proxy.server.request.ledger import Ledger
 from proxy.server.request.replies import unforeseen
+from proxy.server.request.search_memory import MAX_KEPT_BYTES
 from proxy.server.serving.stream import Asks, Batches
 from proxy.settings import searcher_of
 
@@ -116,6 +119,10 @@ def lent_search(ledger: Ledger, candidate: Candidate) -> Searcher | None:
 
 def search_with(ledger: Ledger, searcher: Searcher, request: Mapping[str, Any]) -> Search | None:
     """The search of a request, None if it has none. Noted for the head of the answer."""
+    messages = request.get("messages")
+    if isinstance(messages, list):
+        kept = partial(ledger.inquiry.state.searches.of, ledger.inquiry.caller_name)
+        request = {**request, "messages": with_remembered(messages, kept)}
     plan = search_plan(request)
     if plan is None:
         return None
@@ -160,7 +167,7 @@ class SearchingAnswer:
 
     async def rounds(self) -> AsyncGenerator[list[Event], None]:
         """The answer of the model, asked again after each search. Raises ProxyError."""
-        rounds = SearchRounds(self._plan, cites=self._call.converted, answer_id=self._id)
+        rounds = SearchRounds(self._plan, converted=self._call.converted, answer_id=self._id)
         for number in range(self._plan.rounds):
             rounds.begin()
             timings = self._call.timings if number == 0 else Timings()  # the first has the times of the request
@@ -176,10 +183,17 @@ class SearchingAnswer:
                 async for batch in shown:
                     yield batch
             if not rounds.searches or rounds.calls_client:
+                self._remember(rounds)
                 yield rounds.end()
                 return
             rounds.grow(outcomes)
         raise ProxyError(f"the model searched {self._plan.rounds} times without an answer", kind="bad_answer")
+
+    def _remember(self, rounds: SearchRounds) -> None:
+        """Keeps what the client's API cannot carry to its next request."""
+        if rounds.call_id and rounds.shown:
+            inquiry, size = self._ledger.inquiry, least_size(rounds.shown, MAX_KEPT_BYTES)
+            inquiry.state.searches.keep(inquiry.caller_name, rounds.call_id, rounds.shown, size)
 
     def _fed(self, rounds: SearchRounds, batch: list[Event]) -> list[Event]:
         try:
