@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from proxy.config import Config
+    from proxy.core.hiding.secret import Secret
     from proxy.core.outgoing_proxies import OutboundProxies
-    from proxy.core.secret import Secret
     from proxy.server.app import create_app
     from proxy.version import __version__
 
@@ -24,7 +24,7 @@ __all__ = ["Config", "OutboundProxies", "Secret", "__version__", "create_app"]
 _PLACES = {
     "Config": "proxy.config",
     "OutboundProxies": "proxy.core.outgoing_proxies",
-    "Secret": "proxy.core.secret",
+    "Secret": "proxy.core.hiding.secret",
     "__version__": "proxy.version",
     "create_app": "proxy.server.app",
 }

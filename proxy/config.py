@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from proxy.core.effort import RANKS
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import ProxyError
 from proxy.fallbacks import error_kinds, fallbacks
 from proxy.settings import (

@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from proxy.core.error_bodies import shown
+from proxy.core.hiding.texts import shown
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How callers see an error of one kind.
+    """An error's kind, as callers see it.
 
     final    no retry cures it: sends `x-should-retry: false`, which Claude Code and the official SDKs honour. Without
              it Claude Code repeats a 401 eleven times over three minutes

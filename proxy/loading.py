@@ -277,7 +277,8 @@ def source_of(
 def overrides(
     environment: Mapping[str, str], file: Mapping[str, Any], settings: Iterable[Setting] = SETTINGS
 ) -> list[str]:
-    """What differs from the defaults, for the banner: `p1.effort (env)`, `port: 19000`. Omits secrets and free text."""
+    """The settings that differ from the defaults, for the banner: `p1.effort (env)`, `port: 19000`. Omits secrets and
+    free text."""
     lines = []
     for setting in settings:
         if _variable(setting, environment):

@@ -1,4 +1,4 @@
-"""What a setting is: a field of a frozen dataclass that carries its row, and the parsers of values.
+"""Settings: fields of a frozen dataclass that carry their rows, and the parsers of values.
 
 A row has the key in `config.json`, the variables, type, default and one sentence of help. The general rows are in
 `proxy.config`, a provider's in its folder; `proxy.loading` reads them all.
@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from proxy.core.allowances.accounts import is_name
+from proxy.core.hiding.secret import Secret
 from proxy.core.invalid import cut, shown
 from proxy.core.routing import Added, Catalog, normalise_model, route
-from proxy.core.secret import Secret
 
 Parse = Callable[[Any], Any]
 

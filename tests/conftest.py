@@ -17,9 +17,9 @@ from harness import Live
 from hypothesis import HealthCheck, settings
 from own_time import OwnTimeLoop
 from samples import Extent, examples, left_out
-from stations import Told
+from stations import Recorded
 
-from proxy.core import secret
+from proxy.core.hiding import secret
 from proxy.providers.upstream import tokenizer
 from proxy.sandbox import Sandbox
 
@@ -143,9 +143,9 @@ def _nothing_is_left_open() -> Iterator[None]:
 
 
 @pytest.fixture
-def told() -> Told:
-    """Captures for `live_options`, and what they were told."""
-    return Told()
+def recorded() -> Recorded:
+    """Captures for `live_options` that record their calls."""
+    return Recorded()
 
 
 @pytest.fixture

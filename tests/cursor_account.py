@@ -12,7 +12,7 @@ from oauth_accounts import Clock
 
 from proxy.auth.refresh import Lent
 from proxy.auth.store import CredentialSource
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.providers.p5_cursor.account.signin import cursor_credentials
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.sandbox import Sandbox

@@ -1,7 +1,7 @@
-"""Captures that keep what they are told, in the words of tests.
+"""Captures that record their calls, in the words of tests.
 
-What was told of a request is its stations: `http 529 refused failed http 200 data streamed completed:200` is an answer
-that came with the second attempt. A station that is told several times in a row of one attempt stands once.
+A request is recorded as its stations: `http 529 refused failed http 200 data streamed completed:200` is an answer
+that came with the second attempt. A station that comes several times in a row for one attempt is kept once.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from proxy.observe.capture.contract import AttemptCapture, Body, CapturedRequest
 
 
 @dataclass
-class ToldAttempt:
+class RecordedAttempt:
     """One attempt; `answers` are statuses and headers."""
 
-    request: ToldRequest
+    request: RecordedRequest
     number: int
     transport: str
     method: str
@@ -63,11 +63,11 @@ class ToldAttempt:
 
 
 @dataclass
-class ToldRequest:
+class RecordedRequest:
     """One request."""
 
     begun: CapturedRequest
-    attempts: list[ToldAttempt] = field(default_factory=list)
+    attempts: list[RecordedAttempt] = field(default_factory=list)
     frames: list[bytes] = field(default_factory=list)
     replies: list[bytes] = field(default_factory=list)
     ends: list[tuple[str, int | None, str | None]] = field(default_factory=list)
@@ -80,10 +80,10 @@ class ToldRequest:
     def attempt(
         self, *, transport: str, method: str, url: str, headers: Mapping[str, str], body: Body, **details: Any
     ) -> AttemptCapture:
-        told = ToldAttempt(self, len(self.attempts) + 1, transport, method, url, headers, body, details)
-        self.attempts.append(told)
-        self.note(transport, told.number)
-        return told
+        recorded = RecordedAttempt(self, len(self.attempts) + 1, transport, method, url, headers, body, details)
+        self.attempts.append(recorded)
+        self.note(transport, recorded.number)
+        return recorded
 
     def streamed(self, data: bytes) -> None:
         self.note("streamed")
@@ -98,12 +98,12 @@ class ToldRequest:
         self.ends.append((outcome, status, error))
 
     def note(self, station: str, attempt: int = 0) -> None:
-        assert not self.ends, f"{station} was told after the end"
+        assert not self.ends, f"{station} came after the end"
         self.stations[attempt, station] = None
 
     @property
     def way(self) -> str:
-        """The stations in the order in which they were told first."""
+        """The stations in the order in which they came first."""
         return " ".join(station for _, station in self.stations)
 
     @property
@@ -112,24 +112,24 @@ class ToldRequest:
         return b"".join(self.frames or self.replies)
 
 
-class Told:
+class Recorded:
     """Captures of all requests."""
 
     on = True
 
     def __init__(self) -> None:
-        self.requests: list[ToldRequest] = []
+        self.requests: list[RecordedRequest] = []
 
     def begin(self, request: CapturedRequest) -> RequestCapture:
-        told = ToldRequest(request)
-        self.requests.append(told)
-        return told
+        recorded = RecordedRequest(request)
+        self.requests.append(recorded)
+        return recorded
 
     @property
-    def last(self) -> ToldRequest:
+    def last(self) -> RecordedRequest:
         return self.requests[-1]
 
-    async def over(self, requests: int = 1) -> ToldRequest:
+    async def over(self, requests: int = 1) -> RecordedRequest:
         """The newest of so many requests, when it is over."""
         await until(lambda: len(self.requests) == requests and self.last.ends)
         return self.last

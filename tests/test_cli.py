@@ -149,13 +149,13 @@ def test_without_a_credential_the_status_says_so_on_stdout(label: str, command: 
 def test_without_a_label_all_are_told(tmp_path: Path, command: Run) -> None:
     """Something that cannot be read is told apart from nothing."""
     status, out, _ = command("auth", "status")
-    out, _, cures = out.partition("nobody is signed in; any one of these is enough:\n")
+    out, _, cures = out.partition("no account is signed in; any one of these is enough:\n")
     assert cures.startswith("  model-proxy auth login p1   # ChatGPT (Codex)\n")
     assert status == 1 and out == "".join(
         f"{title}: not signed in\n"
         for title in ("p1 (codex)", "p2 (kimi)", "p3 (grok)", "p4 (opencode)", "p5 (cursor)")
     )
-    asked = out.replace(": not", ":\n  not") + "nobody is signed in; any one of these is enough:\n" + cures
+    asked = out.replace(": not", ":\n  not") + "no account is signed in; any one of these is enough:\n" + cures
     assert command("usage") == (1, asked, "")
     told = json.loads(command("usage", "--json")[1])
     assert told == {f"p{number}": {"error": "not signed in"} for number in range(1, 6)}

@@ -16,7 +16,7 @@ from samples import rows
 from proxy.cli.command import Context
 from proxy.cli.config_file import ConfigFile
 from proxy.config import Config, ConfigError
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.loading import SETTINGS, load, overrides, read_file
 from proxy.providers.entry import doubtful
 from proxy.providers.p1_codex.settings import CodexSettings

@@ -41,10 +41,11 @@ TIMINGS = "proxy.observe.timings"
 #: room -> what else of this project it may import
 ROOMS = {
     "core": (),
-    "auth": ("proxy.core", "proxy.errors", LIFECYCLE),
+    "auth": ("proxy.core", "proxy.errors", "proxy.off_loop", LIFECYCLE),
     "observe": ("proxy.core", "proxy.errors"),
     "providers": (
-        *("proxy.core", "proxy.auth", "proxy.errors", "proxy.config", "proxy.settings", "proxy.version", "proxy.data"),
+        *("proxy.core", "proxy.auth", "proxy.errors", "proxy.off_loop", "proxy.config", "proxy.settings"),
+        *("proxy.version", "proxy.data"),
         LIFECYCLE,
         CAPTURE,
         TIMINGS,

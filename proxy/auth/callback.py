@@ -45,7 +45,7 @@ _SUCCESS = """<!doctype html>
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class BrowserPage:
     """A page for the browser."""
 
     status: int
@@ -68,21 +68,21 @@ class Page:
 
 
 #: The answer to a browser's preflight for a page of another origin, which needs only the headers.
-ALLOWED = Page(200, "")
+ALLOWED = BrowserPage(200, "")
 
-SUCCESS = Page(200, _SUCCESS, "text/html")
+SUCCESS = BrowserPage(200, _SUCCESS, "text/html")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CallbackVerdict:
     """The meaning of a request. At most one of `code` and `refused` is set; with neither the listener keeps waiting."""
 
-    page: Page | None = None
+    page: BrowserPage | None = None
     code: str | None = None
     refused: str | None = None
 
 
-def judge(method: str, target: str, *, path: str, state: str) -> Verdict:
+def judge(method: str, target: str, *, path: str, state: str) -> CallbackVerdict:
     """Checks one request; the order of the checks matters.
 
     The state comes before the outcome, so that a page that only knows the port can neither end nor hijack a sign-in.
@@ -91,22 +91,22 @@ def judge(method: str, target: str, *, path: str, state: str) -> Verdict:
         parts = urlsplit(target)
         query = parse_qs(parts.query, keep_blank_values=True, max_num_fields=50)
     except ValueError:
-        return Verdict(Page(400, "Bad request\n"))
+        return CallbackVerdict(BrowserPage(400, "Bad request\n"))
     if parts.path != path:
-        return Verdict(Page(404, "Not found\n"))
+        return CallbackVerdict(BrowserPage(404, "Not found\n"))
     if method != "GET":  # link previews ask with HEAD; they must not use up the code
-        return Verdict(Page(405, "Method not allowed\n"))
+        return CallbackVerdict(BrowserPage(405, "Method not allowed\n"))
     values = {name: found[0] for name, found in query.items()}
     if not hmac.compare_digest(values.get("state", "").encode(), state.encode()):
-        return Verdict(Page(400, "This address does not belong to the sign-in that is waiting.\n"))
+        return CallbackVerdict(BrowserPage(400, "This address does not belong to the sign-in that is waiting.\n"))
     if "error" in values:
         reasons = [printable(values[name]) for name in ("error", "error_description") if values.get(name)]
         reason = ": ".join(reasons) or "no reason given"
-        return Verdict(Page(400, f"Sign-in failed: {html.escape(reason)}\n"), refused=reason)
+        return CallbackVerdict(BrowserPage(400, f"Sign-in failed: {html.escape(reason)}\n"), refused=reason)
     if not values.get("code"):
         reason = "the callback brought no code"
-        return Verdict(Page(400, f"Sign-in failed: {reason}\n"), refused=reason)
-    return Verdict(code=values["code"])
+        return CallbackVerdict(BrowserPage(400, f"Sign-in failed: {reason}\n"), refused=reason)
+    return CallbackVerdict(code=values["code"])
 
 
 class CallbackListener:
@@ -143,7 +143,7 @@ class CallbackListener:
         self._connections: set[asyncio.Task[None]] = set()
         self._answering: set[asyncio.Task[None]] = set()  # connections whose request was read
         self._code: asyncio.Future[str]
-        self._outcome: asyncio.Future[Page]
+        self._outcome: asyncio.Future[BrowserPage]
 
     async def __aenter__(self) -> CallbackListener:
         loop = asyncio.get_running_loop()
@@ -190,10 +190,10 @@ class CallbackListener:
         try:
             result = await exchange(code)
         except ProxyError as error:
-            self._outcome.set_result(Page(500, f"Sign-in failed: {html.escape(error.message)}\n"))
+            self._outcome.set_result(BrowserPage(500, f"Sign-in failed: {html.escape(error.message)}\n"))
             raise
         except BaseException:
-            self._outcome.set_result(Page(500, "Sign-in failed\n"))
+            self._outcome.set_result(BrowserPage(500, "Sign-in failed\n"))
             raise
         self._outcome.set_result(SUCCESS)
         return result
@@ -239,14 +239,14 @@ class CallbackListener:
             "Vary": "Origin",
         }
 
-    async def _answer(self, head: bytes) -> Page:
+    async def _answer(self, head: bytes) -> BrowserPage:
         """The page for one request."""
         task: asyncio.Task[None] | None = asyncio.current_task()
         if task is not None:
             self._answering.add(task)
         line = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         if len(line) != 3 or not line[2].startswith("HTTP/1."):
-            return Page(400, "Bad request\n")
+            return BrowserPage(400, "Bad request\n")
         if line[0] == "OPTIONS" and line[1].partition("?")[0] == self._path and self._for_caller(head):
             return ALLOWED
         verdict = judge(line[0], line[1], path=self._path, state=self._state)

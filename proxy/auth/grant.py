@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.auth.store import Credential
+from proxy.core.hiding.secret import Secret
 from proxy.core.identity import fits_header
-from proxy.core.secret import Secret
 
 #: Longest lifetime, in seconds; longer ones are cut, to keep absurd numbers out of the file.
 MAX_EXPIRES_S = 10 * 365 * 86400

@@ -8,19 +8,21 @@ pooled one died, it is unknown whether the token was spent). Sizes and times are
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import aiohttp
 
 from proxy.auth.text import printable
-from proxy.core.bodies.decode import load_long_json
-from proxy.core.error_bodies import masked
-from proxy.core.secret import Secret
+from proxy.core.bodies.decode import load_any_json
+from proxy.core.hiding.secret import Secret
+from proxy.core.hiding.texts import masked
+from proxy.core.sizes import LARGE_BYTES
 from proxy.core.upstream_failures import moment_of_http_date, passes
 from proxy.errors import UpstreamError
+from proxy.off_loop import in_thread_if
 
 CONNECT_TIMEOUT_S = 15.0
 TOTAL_TIMEOUT_S = 30.0
@@ -205,7 +207,7 @@ class TokenClient:
         return TokenResponse(
             response.status,
             text,
-            await asyncio.to_thread(_json_object, text) if len(text) > MAX_ERROR_BYTES else _json_object(text),
+            await in_thread_if(len(text) > LARGE_BYTES, partial(_json_object, text)),
             response.content_type,
             _seconds(response.headers.get("Retry-After")),
             _moment(response.headers.get("Date")),
@@ -219,7 +221,7 @@ class TokenClient:
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        found = load_long_json(text.encode()) if len(text) > MAX_ERROR_BYTES else json.loads(text)
+        found = load_any_json(text)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

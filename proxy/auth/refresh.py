@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from proxy.auth.http import TokenResponse
 from proxy.auth.store import Credential, CredentialFile, account_digest
 from proxy.auth.text import printable
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import PROGRAM, ProxyError, SignInError, UpstreamError
 from proxy.observe.lifecycle import Happened, Log, NullLog, SignInRenewed, unheard
 
@@ -72,7 +72,7 @@ def is_refused(answer: TokenResponse) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """How one provider renews.
+    """The renewal of one provider.
 
     send            posts the refresh token of this credential; raises UpstreamError `unavailable`
     parse           (answer's JSON, old credential, now in ms) -> new credential; ValueError if it is not usable
@@ -129,7 +129,7 @@ def sign_in_hint(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """What credentials are given: the config root, time, and the recipients of renewals.
+    """The environment of credentials: the config root, time, and the recipients of renewals.
 
     clock     epoch seconds
     happened  gets every call to the issuer, and whether it brought a token

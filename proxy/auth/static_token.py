@@ -8,7 +8,7 @@ from collections.abc import Callable
 from proxy.auth import jwt
 from proxy.auth.refresh import sign_in_hint
 from proxy.auth.store import Credential, account_digest
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import SignInError
 
 

@@ -23,8 +23,8 @@ from typing import Any, BinaryIO, Protocol
 
 from proxy.auth import jwt
 from proxy.auth.lock import LOCK_WAIT_S, lock_now, locked
+from proxy.core.hiding.secret import Secret
 from proxy.core.identity import fits_header
-from proxy.core.secret import Secret
 from proxy.errors import ProxyError
 
 #: Largest file; a record has a few kilobytes.
@@ -48,7 +48,7 @@ class Credential:
     expires_ms: int
     account_id: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
-    #: Hides the account's id too, which is private though no credential: see `core.secret.blanked`.
+    #: Hides the account's id too, which is private though no credential: see `core.hiding.secret.blanked`.
     _hidden: Secret = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.secret import blanked
 
 #: Longest reason, in characters: enough for an issuer's words; a page of HTML is cut.
 MAX_REASON_CHARS = 400

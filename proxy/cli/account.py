@@ -99,7 +99,7 @@ NOT_SIGNED_IN = "not signed in"
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """What is known of an account without a request.
+    """The state of an account, without a request.
 
     usable  whether requests can be sent with it
     lines   what `auth status` prints
@@ -130,7 +130,7 @@ class SignIn:
 
 def cures(known: Iterable[SignIn | Owned], program: str) -> list[str]:
     """Commands to type when no account is signed in: a line for each served provider."""
-    lines = ["nobody is signed in; any one of these is enough:"]
+    lines = ["no account is signed in; any one of these is enough:"]
     for entry in (one.entry for one in known if one.entry.build is not None):
         typed = f"export {entry.key}=…" if entry.key else f"{program} auth login {entry.label}"
         lines.append(f"  {typed}   # {entry.product}")

@@ -1,4 +1,4 @@
-"""What `serve` prints when it listens."""
+"""The banner that `serve` prints when it listens."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
         lines.append(f"warning: {OPEN_NOTICE}")
     first = first_entry(context.providers, config, usable)
     if first.label in usable and first.label != config.alias_provider:
-        lines.append(f"warning: names like opus and haiku go to {config.alias_provider}, where nobody is signed in;")
+        lines.append(
+            f"warning: names like opus and haiku go to {config.alias_provider}, where no account is signed in;"
+        )
         lines.append(f"  PROXY_ALIAS_PROVIDER={first.label} lets {first.label} serve them")
     return "\n".join([*lines, "", *claude_code_lines(served_model(url, config, context.providers, first, None)), ""])
 
@@ -101,7 +103,7 @@ def _account(entry: Entry, catalog: Catalog, state: str) -> str:
 
 
 def _switched(config: Config) -> list[str]:
-    """What is on besides the Messages API."""
+    """The features that are on besides the Messages API."""
     rows = (
         ("Messages", True),
         (f"chat completions and Responses ({config.openai_mode})", config.openai_routes),

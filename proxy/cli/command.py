@@ -20,7 +20,7 @@ APP = PROGRAM
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a command is run with.
+    """The context of a command.
 
     program  how the user starts this program, for texts that say what to type
     """

@@ -11,7 +11,7 @@ from proxy.cli.command import Command, Context, say
 from proxy.cli.config_file import FILE_NAME, ConfigFile, check_exposure, check_folder, proxies_of
 from proxy.cli.paths import config_root
 from proxy.config import ConfigError
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import as_typed
 from proxy.loading import problems, read_file, settings_of
 from proxy.settings import Setting

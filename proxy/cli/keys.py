@@ -97,7 +97,7 @@ async def _add(path: Path, name: str, limits: Mapping[str, int | None]) -> None:
     say(f"The key of {name}, which is shown this once; a client sends it as bearer token or x-api-key:")
     say(key)
     if first:
-        say("From now on this proxy serves nobody without a key; one that runs notices within a second.")
+        say("From now on this proxy serves no caller without a key; one that runs notices within a second.")
         say("Your own `claude`, `codex` and `monitor` commands need PROXY_API_KEY (apiKey), which opens beside it.")
 
 
@@ -126,7 +126,7 @@ async def _revoke(path: Path, name: str, _limits: Mapping[str, int | None]) -> N
 
 def _known(keys: Mapping[str, CallerKey], name: str) -> CallerKey:
     if name not in keys:
-        raise ConfigError(f"nobody is called {name}; there are: {', '.join(sorted(keys)) or 'none'}")
+        raise ConfigError(f"no key is named {name}; there are: {', '.join(sorted(keys)) or 'none'}")
     return keys[name]
 
 

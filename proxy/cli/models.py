@@ -58,7 +58,7 @@ def _described(model: str, catalog: Catalog) -> dict[str, Any]:
 
 
 def _behind(alias: str, catalog: Catalog) -> dict[str, str]:
-    return {"provider": catalog.label, "model": catalog.behind(alias)}
+    return {"provider": catalog.label, "model": catalog.resolved(alias)}
 
 
 def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:

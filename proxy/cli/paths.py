@@ -1,4 +1,4 @@
-"""Where files are, on each platform."""
+"""The paths of files, on each platform."""
 
 from __future__ import annotations
 

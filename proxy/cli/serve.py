@@ -35,7 +35,7 @@ from proxy.server.callers.keys import FILE_NAME as KEYS
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from proxy.observe.capture.writing.told import FolderCaptures
+    from proxy.observe.capture.writing.queued import FolderCaptures
     from proxy.observe.log.file_log import FileLog
     from proxy.observe.monitor.state import MonitorState
     from proxy.server.listener import Listener
@@ -65,7 +65,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Unused:
-    """When a proxy that was started for others ends: their file, and the seconds that it may have none."""
+    """Ends a proxy that was started for other processes: their file, and the seconds that it may have none."""
 
     users: Path
     after: float
@@ -73,8 +73,8 @@ class _Unused:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What is decided before the listener opens. `screen`: shows the log's warnings while the monitor is on the
-    terminal, None when it will not be."""
+    """The decisions before the listener opens. `screen`: shows the log's warnings while the monitor is on the terminal,
+    None when it will not be."""
 
     context: Context
     file: ConfigFile
@@ -153,7 +153,7 @@ def _open_captures(config: Config, environment: Mapping[str, str], log: FileLog)
     if not config.captures:
         return None
     from proxy.observe.capture.writing.files import CaptureLimits
-    from proxy.observe.capture.writing.told import FolderCaptures
+    from proxy.observe.capture.writing.queued import FolderCaptures
 
     limits = CaptureLimits(
         config.captures_max_bytes,

@@ -126,7 +126,7 @@ def _lines(report: UsageReport) -> list[str]:
 
 
 def _terminal(indent: int) -> Terminal:
-    """What the standard output can show, without `indent` columns."""
+    """The abilities of the standard output, less `indent` columns."""
     colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     try:
         "█░".encode(sys.stdout.encoding or "ascii")

@@ -1,5 +1,4 @@
-"""Where the words of an upstream stand in its error bodies, and what of them may be shown: the shapes in use, as one
-error object.
+"""The shapes of error bodies in use, as one error object.
 
 An error object has some of `message`, `type`, `code`, `param` and `status`. Foreign markup is never among its words.
 """
@@ -11,23 +10,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proxy.core.media.encoded_data import without_encoded
-from proxy.core.secret import blanked, blanked_beginning, blanked_bytes
+from proxy.core.hiding.texts import MAX_WORDS
 
 #: A plain text that is longer is no explanation.
 MAX_PLAIN = 500
-#: Of longer words only the beginning is looked at.
-MAX_WORDS = 256 * 1024
 _MARKUP = re.compile(r"<[A-Za-z!/?]")
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
-
-_SECRETS = re.compile(
-    r"(?P<head>://)[^\s/?#@]{1,500}@"  # user and password of an address
-    r"|(?P<scheme>\bbearer )[\w.~+/=-]{8,}"
-    r"|\beyJ[\w-]{8,500}\.[\w.-]+"  # a token that says who it is for
-    r"|\b(?:sk|xai)-[\w-]{16,}",
-    re.IGNORECASE,
-)
 
 ErrorObject = Mapping[str, Any]
 
@@ -191,32 +179,3 @@ def _plain(text: str) -> dict[str, str]:
     words = " ".join(text[:MAX_WORDS].split())
     shown = 0 < len(words) <= MAX_PLAIN and words.isprintable() and not _MARKUP.search(words)
     return {"message": words} if shown else {}
-
-
-def masked(words: str) -> str:
-    """The words without credentials, and without pictures and other data of the request. To be cut behind this: the
-    half of a secret, or of a picture, is found no more.
-
-    >>> masked("no route to https://me:pw@box/v1, Bearer abcdefghij refused")
-    'no route to https://[redacted]@box/v1, Bearer [redacted] refused'
-    """
-    return _SECRETS.sub(_mask, without_encoded(blanked_beginning(words, MAX_WORDS)))
-
-
-def shown(text: str) -> str:
-    """A text of an error as anybody may see it: without secrets of ours and without data."""
-    return without_encoded(blanked(text))
-
-
-def shown_bytes(data: bytes) -> bytes:
-    """The same of an error that is passed on as it came; what is JSON stays JSON."""
-    found = blanked_bytes(data)
-    text = found.decode("utf-8", "surrogateescape")
-    seen = without_encoded(text)
-    return found if seen == text else seen.encode("utf-8", "surrogateescape")
-
-
-def _mask(found: re.Match[str]) -> str:
-    if found["head"]:
-        return "://[redacted]@"
-    return f"{found['scheme'] or ''}[redacted]"

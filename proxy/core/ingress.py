@@ -69,7 +69,7 @@ class BridgedTools:
 
 @dataclass(frozen=True, slots=True)
 class IngressRules:
-    """What differs by provider on the OpenAI-style routes.
+    """The differences of providers on the OpenAI-style routes.
 
     efforts         accepted reasoning efforts
     effort          the effort of a request that names none, None to leave it to the provider

@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.core.secret import blanked_beginning
+from proxy.core.hiding.secret import blanked_beginning
 
 #: Characters of a caller's own text (names of members and tools, ids, values) that an error repeats. A name may have a
 #: megabyte.

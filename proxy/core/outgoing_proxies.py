@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 
 #: scheme of a proxy -> its port when the URL names none
 PORTS = {"http": 80, "https": 443}

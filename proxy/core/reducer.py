@@ -1,4 +1,4 @@
-"""What every reducer of upstream events needs to know about the request."""
+"""The facts of a request that every reducer of upstream events needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CutAnswer(BadAnswer):
 
 @dataclass(frozen=True, slots=True)
 class AnswerRules:
-    """How the answers of upstreams on the Responses API differ, and what their clients see of it.
+    """The differences between answers of upstreams on the Responses API, and what their clients see of them.
 
     search      how an upstream's search is shown. "links": as blocks whose results are what the answer cites, so what
                 follows waits for the end; "blocks": as blocks whose results the upstream sends at once; "text": as a
@@ -59,7 +59,7 @@ USUAL_RULES = AnswerRules()
 
 @dataclass
 class AnswerPolicy:
-    """What a reducer needs to know about the request. What only tool calls need is computed at the first one.
+    """The facts of a request for its reducer. Those for tool calls alone are computed at the first one.
 
     request     the Messages request
     offsets     where removed Read offsets are remembered; None leaves Read calls alone

@@ -51,7 +51,7 @@ _FRAMING = frozenset({"response.created", "response.in_progress", "response.queu
 
 
 def visible_after(name: bytes, data: bytes) -> Visible:
-    """What the client has seen after this first frame of a stream: a failure is no answer yet.
+    """The client's view after this first frame of a stream: a failure is no answer yet.
 
     name  the frame's event name, b"" if only its data has the type
     """
@@ -66,7 +66,7 @@ def visible_after(name: bytes, data: bytes) -> Visible:
 
 
 def ends_as(event: Mapping[str, Any]) -> str | None:
-    """How an event ends the stream: a value of `ENDS`, None if the stream continues.
+    """The end that an event gives the stream: a value of `ENDS`, None if the stream continues.
 
     >>> ends_as({"type": "response.done"}), ends_as({"type": "error"}), ends_as({"type": "keepalive"})
     ('complete', 'failed', None)

@@ -54,14 +54,14 @@ AUTO_REVIEW_MARKER = "You are a security monitor for autonomous AI coding agents
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ModelLimits:
     """Tokens of the context window and of the longest answer, None where unknown."""
 
     context: int | None = None
     output: int | None = None
 
 
-_UNKNOWN = Limits()
+_UNKNOWN = ModelLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Catalog:
     small: str = ""
     reviewer: str = ""
     aliases: Mapping[str, str] = field(default_factory=dict, hash=False)
-    limits: Mapping[str, Limits] = field(default_factory=dict, hash=False)
+    limits: Mapping[str, ModelLimits] = field(default_factory=dict, hash=False)
     followed: bool = False
 
     def called(self, model: str) -> str:
@@ -103,7 +103,7 @@ class Catalog:
             return model
         return normalise_model(model.strip()).strip()
 
-    def behind(self, model: str) -> str:
+    def resolved(self, model: str) -> str:
         """The model that an alias means: by its own row, by the row of which it is a dated version, or by its family.
         Any other name is returned unchanged."""
         family = model if model in FAMILIES else family_of(model)
@@ -122,9 +122,9 @@ class Catalog:
         limits = {name: self.limits[base] for name, base in own.items() if base in self.limits}
         return replace(self, models=tuple(dict.fromkeys((*self.models, *own))), limits={**self.limits, **limits})
 
-    def limits_of(self, model: str) -> Limits:
+    def limits_of(self, model: str) -> ModelLimits:
         """The limits of a listed name or an alias."""
-        return self.limits.get(self.behind(model), _UNKNOWN)
+        return self.limits.get(self.resolved(model), _UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Sizes of JSON values, counted only up to a limit, and the largest size that packed data may unpack to."""
+"""Sizes of JSON values, counted only up to a limit; what counts as large; how far packed data may unpack."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 from proxy.core.sse import encode_json
 
+#: Translating, reading or writing more would hold an event loop for milliseconds; a thread costs a tenth of one.
+LARGE_BYTES = 128 * 1024
 #: Packed data may unpack to UNPACKED_BYTES in any case, and beyond that to MAX_RATIO times its packed size. Events of a
 #: model that repeats one word pack to a thirtieth, data without content to a thousandth.
 UNPACKED_BYTES = 1024 * 1024

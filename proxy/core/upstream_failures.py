@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from proxy.core.error_bodies import error_object, is_page, masked, with_code
+from proxy.core.error_bodies import error_object, is_page, with_code
+from proxy.core.hiding.texts import masked
 
 #: status of a refusal, from any upstream -> kind. Any other 4xx is the request's fault, any other 5xx passes.
 _KINDS_OF_STATUS = {

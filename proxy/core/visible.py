@@ -1,4 +1,4 @@
-"""How much of an answer its client has seen, which decides what may still be done about a failure."""
+"""The degrees to which a client has seen an answer, which decide what may still be done about a failure."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 class Started:
     """A request arrived. `endpoint` is one of messages, count_tokens, responses, chat_completions, …
 
-    agent, parent  of a sub-agent of the session: its id, and that of the agent that began it
-    client_id      what the client calls this request, where it does
-    caller         whose key it came with, where callers have keys of their own
+    agent, parent  ids of a sub-agent of the session, and of the agent that began it
+    client_id      the client's own id of this request, if any
+    caller         the owner of its key, where callers have keys of their own
     """
 
     endpoint: str
@@ -94,7 +94,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class InputEstimated:
-    """Our own count of the input, until the upstream tells its count."""
+    """Our own count of the input, until the upstream reports its count."""
 
     tokens: int
 
@@ -113,9 +113,9 @@ class UsageUpdated:
 class Judged:
     """The tool calls of an answer were judged before the client may run them.
 
-    model     who judged, "" when the rules alone did
+    model     the judging model, "" when the rules alone decided
     outcomes  outcome -> number of calls
-    input_tokens, output_tokens  what the judge cost
+    input_tokens, output_tokens  the judge's cost
     """
 
     model: str
@@ -145,20 +145,20 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Where the time of a request went, told before its end. Name of a span -> milliseconds, in the order of
-    `SPANS`; a span that did not happen is missing."""
+    """The time of a request by span, reported before its end. Name of a span -> milliseconds, in the order of `SPANS`;
+    a span that did not happen is missing."""
 
     spans: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class CacheChecked:
-    """What became of the upstream's cache, told before the end of a request.
+    """The use of the upstream's cache, reported before the end of a request.
 
-    expected  the share of the input that the previous request of this conversation has in common with this one, 0 to
-              1; None when there was none
+    expected  the share of the input that the conversation's previous request has in common with this one, 0 to 1; None
+              without one
     cached    the share that was read from the cache, 0 to 1
-    reason    why it is less than it could be, in words; "" when it is not
+    reason    why it is less than expected, in words; "" when it is not
     """
 
     expected: float | None
@@ -175,7 +175,7 @@ class UpstreamAnswered:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The request is kept for whoever looks for a fault, and where."""
+    """The request is captured, and where."""
 
     place: str
 
@@ -262,15 +262,15 @@ class SocketsOpen:
     count: int
 
 
-#: What happens beside the requests.
+#: Events that belong to no request.
 ServiceEvent = SignInRenewed | SocketsOpen
 
-#: Is told of it. Called on the event loop, so it must return at once and never raise.
+#: Receives them. Called on the event loop, so it must return at once and never raise.
 Happened = Callable[[ServiceEvent], None]
 
 
 def unheard(event: ServiceEvent) -> None:
-    """Nobody is."""
+    """Ignores the event."""
 
 
 class Recorder(Protocol):
@@ -279,7 +279,7 @@ class Recorder(Protocol):
     def record(self, request_id: str, event: Event) -> None: ...
 
     def happened(self, event: ServiceEvent) -> None:
-        """Something that belongs to no request."""
+        """Receives an event that belongs to no request."""
         ...
 
     @property
@@ -304,7 +304,7 @@ class Log(Protocol):
     """Structured log: a service, a message, fields. It redacts, never raises and never blocks the loop."""
 
     def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
-        """One record. `level` is debug, info, warn or error."""
+        """Writes one record. `level` is debug, info, warn or error."""
         ...
 
     def capture_error(self, name: str, record: dict[str, Any]) -> str | None:

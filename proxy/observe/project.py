@@ -1,4 +1,4 @@
-"""Which project a client works in: a working directory found in the prompt, then a name from the file system.
+"""Finds the project a client works in: a working directory in the prompt, then a name from the file system.
 
 `find_working_directory` is pure and quick enough for the event loop. `project_name` touches the file system: run it
 in a thread, and only when a recorder wants it.
@@ -22,7 +22,7 @@ LABELS = ("Primary working directory:", "Working directory:", "Current working d
 #: well under a millisecond.
 MAX_SCANNED = 512 * 1024
 
-#: What looking at one block costs of that budget, so that a million empty blocks end as well.
+#: Cost of looking at one block, so that a million empty blocks end as well.
 BLOCK_COST = 32
 
 #: Contents within contents; a tool result inside a message is the second.
@@ -69,7 +69,7 @@ def _texts(request: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _texts_of(value: Any, depth: int) -> Iterator[str]:
-    """Texts of a string, an array, a block with `text`, a block or message with `content`.
+    """The texts of a string, an array, a block with `text`, a block or message with `content`.
 
     Every value gives at least one text, if an empty one: that is what the budget counts.
     """
@@ -89,7 +89,7 @@ def _texts_of(value: Any, depth: int) -> Iterator[str]:
 
 
 def _path_in(text: str, limit: int) -> str | None:
-    """The path that comes first among the first `limit` characters."""
+    """The first path among the first `limit` characters."""
     line = _labelled(text, limit)
     element = _element(text, limit)
     found = [candidate for candidate in (line, element) if candidate]
@@ -142,12 +142,12 @@ def project_name(path: str) -> str | None:
 
 
 def _shown(name: str) -> str | None:
-    """Without characters that could move a cursor."""
+    """Removes characters that could move a cursor."""
     return "".join(c if c.isprintable() else "?" for c in name[:MAX_NAME]).strip() or None
 
 
 def _repository_name(path: str) -> str | None:
-    """From the nearest `.git`; None without one, and for paths that are not looked at.
+    """The name of the nearest repository; None without one, and for paths that are not looked at.
 
     A relative path would be taken from our own directory. A network path (`//host/share`) makes some systems sign in
     at that host.
@@ -182,7 +182,7 @@ def _main_repository(directory: Path) -> str | None:
 
 
 def _normal(path: Path) -> Path:
-    """Without `..`, by spelling alone: the target need not exist here, as in a container that mounts one worktree."""
+    """Resolves `..` by spelling alone: the target need not exist here, as in a container that mounts one worktree."""
     parts: list[str] = []
     for part in path.parts[1:]:
         if part != "..":

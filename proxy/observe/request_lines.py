@@ -1,4 +1,4 @@
-"""A line a request, for somebody who reads along on a terminal."""
+"""One line per request, for a person reading along on a terminal."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from proxy.observe.monitor.snapshot import RequestRow
 
-#: Requests of which only failures are told: clients send them by the dozen.
+#: Endpoints of which only failures are shown: clients call them by the dozen.
 QUIET = frozenset({"count_tokens"})
-#: Of a model's name and of an error this much is shown, in characters.
+#: Characters shown of a model's name, and of an error.
 NAME_WIDTH, ERROR_WIDTH = 34, 300
 
 
 class RequestLines:
-    """Tells of requests that are over: time, model, status, tokens, seconds. For `MonitorState.finished`.
+    """Shows finished requests: time, model, status, tokens, seconds. For `MonitorState.finished`.
 
     tell   takes a line, without a line end; called on the event loop
     stamp  the time of day in words
@@ -37,7 +37,7 @@ class RequestLines:
 
 
 def _named(row: RequestRow) -> str:
-    """The model and its provider, which a long name does not push out; the endpoint of what reached none."""
+    """The model and its provider, which a long name does not push out; the endpoint if no model was reached."""
     if not row.provider:
         return row.endpoint
     provider = f" ({row.provider})"
@@ -47,7 +47,7 @@ def _named(row: RequestRow) -> str:
 
 
 def _status(row: RequestRow) -> str:
-    """The status; of an answer that broke off, or that nobody waited for, a word."""
+    """The status, or a word for an answer that broke off or was abandoned."""
     if row.status == "abandoned":
         return "left"
     return "cut" if row.status == "failed" and row.http == 200 else str(row.http or "")
@@ -65,6 +65,6 @@ def _tokens(count: int | None, where: str) -> str:
 
 
 def _shown(text: str, width: int) -> str:
-    """A text that others wrote, fit for a terminal."""
+    """Foreign text made safe for a terminal."""
     clean = "".join(char if char.isprintable() else "?" for char in text[: width + 1])
     return clean if len(clean) <= width else f"{clean[: width - 1]}…"

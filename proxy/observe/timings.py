@@ -1,17 +1,17 @@
-"""Where the time of a request goes: consecutive spans, one mark where each ends.
+"""Divides the time of a request into consecutive spans, one mark where each ends.
 
     queue        from the head of the request until its body was read and let in
     translate    until the request is handed to the upstream for the first time: routing, conversion, and whatever a
                  provider asks before the answer itself, such as a summary
     sign_in      waiting for a credential that had to be fetched or renewed; left out where none was waited for
-    retry        attempts that failed, those of another model included, the waits behind them, and what was done for the
-                 next one
+    retry        attempts that failed, those of another model included, the waits after them, and the work for the next
+                 one
     connect      opening a connection or a socket for the attempt that counts; left out where an open one was used
     first_byte   until its answer began: the head of an HTTP answer, the first event of a socket
     first_token  until the first output of the model
 
-So the spans of a request add up to the time until its first token. What comes behind that is in none of them. The time
-of a request that ends before belongs to the span that was under way; only what said nothing has no first token.
+So the spans of a request add up to the time until its first token. The time after it is in no span. The time of a
+request that ends before it belongs to the current span; only an answer without output has no first token.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.secret import blanked
 from proxy.observe.lifecycle import SPANS
 
-#: What is lost with an attempt that failed.
+#: Spans that a failed attempt loses.
 _OF_AN_ATTEMPT = ("connect", "first_byte", "first_token")
-#: Who has a credential in memory is faster than this, in seconds, and nobody was waited for.
+#: Seconds below which the credential was in memory, and nothing was waited for.
 _ASKED_S = 0.001
 
 
@@ -33,10 +33,10 @@ def _nobody(_upstream_id: str) -> None:
 
 
 class Timings:
-    """Of one request; begins when it is made.
+    """The spans of one request; the time begins when it is made.
 
     clock  seconds that only go forward
-    tell   is told the upstream's id of the request, whenever there is another one
+    tell   receives the upstream's id of the request, whenever there is another one
     """
 
     __slots__ = ("_began", "_clock", "_since", "_spans", "_under_way", "tell", "upstream_id")
@@ -50,45 +50,45 @@ class Timings:
         self.tell: Callable[[str], None] = _nobody
 
     def admitted(self) -> None:
-        """The body was read, and there is room for it."""
+        """Marks that the body was read and admitted."""
         self._mark("queue", "translate")
 
     def signing_in(self) -> None:
-        """A credential is asked for."""
+        """Marks the question for a credential."""
         self._mark("translate", "sign_in")
 
     def signed_in(self) -> None:
-        """It is here."""
+        """Marks its arrival."""
         waited = self._clock() - self._since >= _ASKED_S
         self._mark("sign_in" if waited else "translate", "translate")
 
     def sent(self, attempt: int) -> None:
-        """The request is handed to the upstream, for the `attempt`th time."""
+        """Marks that the request goes to the upstream, for the `attempt`th time."""
         if attempt <= 1:
             self._mark("translate", "first_byte")
             return
         self._lose("first_byte")
 
     def began_anew(self) -> None:
-        """Another model is asked instead."""
+        """Marks that another model is asked instead."""
         self._lose("translate")
 
     def _lose(self, then: str) -> None:
-        """What was done until now was an attempt that failed."""
+        """Moves the time until now to failed attempts."""
         lost = sum(self._spans.pop(span, 0.0) for span in _OF_AN_ATTEMPT)
         self._spans["retry"] = self._spans.get("retry", 0.0) + lost
         self._mark("retry", then)
 
     def connecting(self) -> None:
-        """There is no open connection, so one is opened."""
+        """Marks that a connection is opened, since none is open."""
         self._under_way = "connect"
 
     def connected(self) -> None:
-        """It is open."""
+        """Marks that it is open."""
         self._mark("connect", "first_byte")
 
     def answered(self, upstream_id: str | None = None) -> None:
-        """The answer of the upstream began; further calls of an attempt only tell another id."""
+        """Marks the beginning of the upstream's answer; further calls of an attempt only report another id."""
         if "first_byte" not in self._spans:
             self._mark("first_byte", "first_token")
         if upstream_id and upstream_id != self.upstream_id:
@@ -96,12 +96,12 @@ class Timings:
             self.tell(upstream_id)
 
     def generating(self) -> None:
-        """The model says something; only the first time of an attempt counts."""
+        """Marks the first output of the model; later calls of an attempt do nothing."""
         if "first_token" not in self._spans:
             self._mark("first_token", "")
 
     def broken_off(self) -> None:
-        """The request ends without the rest. What said nothing has no first token."""
+        """Marks the end of a request before its answer is whole. Without output there is no first token."""
         if self._under_way not in ("", "first_token"):
             self._mark(self._under_way, "")
 
@@ -112,7 +112,7 @@ class Timings:
 
     @property
     def spans(self) -> dict[str, float]:
-        """Those that are over, name -> milliseconds, in the order of SPANS."""
+        """The finished spans, name -> milliseconds, in the order of SPANS."""
         spans: dict[str, float] = {}
         for span in SPANS:
             if span in self._spans:
@@ -120,7 +120,7 @@ class Timings:
         return spans
 
     def header(self) -> str:
-        """The value of `Server-Timing`: what is known by now, and the time until now.
+        """The value of `Server-Timing`: the finished spans, and the time until now.
 
         >>> Timings(lambda: 0.0).header()
         'total;dur=0.0'
@@ -131,7 +131,7 @@ class Timings:
         return f"{said}total;dur={self.total:.1f}"
 
     def _mark(self, span: str, then: str) -> None:
-        """The time since the last mark belongs to this span; `then` is the one that begins."""
+        """Adds the time since the last mark to this span; `then` is the one that begins."""
         now = self._clock()
         self._spans[span] = self._spans.get(span, 0.0) + now - self._since
         self._since, self._under_way = now, then

@@ -30,7 +30,6 @@ class BaseProvider(Generic[Section]):
 
     @property
     def _settings(self) -> Section:
-        """The current settings."""
         return self._services.config().section(self.section)
 
     def ingress(self, model: str) -> IngressRules:
@@ -42,7 +41,7 @@ class BaseProvider(Generic[Section]):
     def catalog(self) -> Catalog:
         return self.entry.catalog_now(self._services.config())
 
-    def tells_cached(self, model: str) -> bool:
+    def reports_cached(self, model: str) -> bool:
         return True
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a provider is, the Call it is given, and the services it may use.
+"""The interface of a provider, the Call it is given, and the services it may use.
 
 The server knows only this module: it never names a provider, no provider sees a client's HTTP request, and no handler
 sees an upstream's answer.
@@ -29,19 +29,18 @@ from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
 from proxy.core.search.results import Found, Query
+from proxy.core.sizes import LARGE_BYTES
 from proxy.core.tokens.usage import Usage
 from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.observe.lifecycle import Event as LifecycleEvent
 from proxy.observe.lifecycle import Happened, Log, NullLog, NullRecorder, Recorder, unheard
 from proxy.observe.timings import Timings
-from proxy.providers.accounts.allowance_store import AllowanceStore, HearsAllowance
+from proxy.providers.accounts.allowance_store import AllowanceSink, AllowanceStore
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.upstream.tokenizer import Tokenizer
 from proxy.settings import is_loopback
 
-#: Translating and writing a longer request would hold the loop for milliseconds; a thread costs a tenth of one.
-LARGE_BYTES = 128 * 1024
 #: Last messages of a conversation that a call keeps while its answer is read; the results of the last turn's calls are
 #: among them.
 KEPT_MESSAGES = 4
@@ -148,8 +147,8 @@ class Provider(Protocol):
     def label(self) -> str: ...
 
     def ingress(self, model: str) -> IngressRules:
-        """How requests of the OpenAI-style routes are translated for this provider, where it has no parser of its own.
-        Models of one provider may differ. `model` is the name asked for."""
+        """The rules that translate requests of the OpenAI-style routes for this provider, where it has no parser of its
+        own. Models of one provider may differ. `model` is the name asked for."""
         ...
 
     def hosted_tools(self, model: str) -> frozenset[str]:
@@ -199,7 +198,7 @@ class OwnChat(Protocol):
 
 @dataclass(slots=True)
 class NativeEnd:
-    """What is known once the body has been read.
+    """The facts known once the body has been read.
 
     usage    Messages counters
     failure  why a whole answer is no success; a refusal's is known from the start
@@ -346,7 +345,7 @@ class Remembering(Protocol):
 
 
 @runtime_checkable
-class TellsAllowance(Protocol):
+class AllowanceSource(Protocol):
     """A provider whose service reports what is left of the allowance."""
 
     async def ask_allowance(self) -> UsageReport:
@@ -358,7 +357,7 @@ class TellsAllowance(Protocol):
 class Caching(Protocol):
     """A provider that knows about the prompt cache of its service."""
 
-    def tells_cached(self, model: str) -> bool:
+    def reports_cached(self, model: str) -> bool:
         """Whether the service reports how much of the input was cached; a missing number then means none. `model` is
         the upstream's id."""
         ...
@@ -389,7 +388,7 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the application gives its providers. Tests replace time, randomness and sleep.
+    """The services that the application gives its providers. Tests replace time, randomness and sleep.
 
     config      returns the current settings, re-read for each request
     config_dir  where credentials live
@@ -413,7 +412,7 @@ class Services:
     random: Callable[[], float] = random.random
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex
     tuning: Tuning = field(default_factory=Tuning)
-    allowances: HearsAllowance = field(default_factory=AllowanceStore)
+    allowances: AllowanceSink = field(default_factory=AllowanceStore)
     happened: Happened = unheard
     account: str = ""
 

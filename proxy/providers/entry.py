@@ -1,4 +1,4 @@
-"""What the program knows of a provider before it uses it: each folder exports one entry, the registry lists them.
+"""The description of a provider that is known before its use: each folder exports one entry, the registry lists them.
 
 Settings, command line, routing and documents are built from entries, so an entry is light to import: the provider and
 its account are loaded when they are made.
@@ -131,6 +131,6 @@ def doubtful(config: Config, providers: Sequence[Entry]) -> list[str]:
             if found is not None and found.label != entry.label:
                 warnings.append(f"{entry.label}.models: {cut(model)} is a model of {found.label}, which serves it")
         replacing = getattr(config.section(entry.settings), "model", None) if entry.settings is not None else None
-        if replacing and catalog.behind(replacing) not in catalog.models:
+        if replacing and catalog.resolved(replacing) not in catalog.models:
             warnings.append(f"{entry.label}.model: {cut(replacing)} is in no list; it is sent like the nearest that is")
     return warnings

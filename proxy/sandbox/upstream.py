@@ -108,7 +108,7 @@ class ServedWire(NamedTuple):
         return answer.finished(self.faults[fault](answer, **params))
 
 
-class Prepared(NamedTuple):
+class CheckedRequest(NamedTuple):
     """A request that passed the checks. `instead` is the fault that applies without a step of the script."""
 
     wire: ServedWire
@@ -118,7 +118,7 @@ class Prepared(NamedTuple):
 
 
 #: Checks a request and prepares its answer. Raises Refused.
-Prepare = Callable[[web.Request, Any], Prepared]
+Prepare = Callable[[web.Request, Any], CheckedRequest]
 
 
 class Upstream:
@@ -164,7 +164,8 @@ class Upstream:
     def cached_tokens(
         self, key: str | None, model: str, parts: Iterable[Any], tokens: int, *, account: str = ""
     ) -> int:
-        """How many tokens of a prompt the account's cache had under the key, see `PromptCache`; 0 without a key."""
+        """The number of a prompt's tokens that the account's cache had under the key, see `PromptCache`; 0 without a
+        key."""
         return self.prompts.cached((account, key, model), parts, tokens) if key else 0
 
     @contextmanager
@@ -206,12 +207,12 @@ class Upstream:
         self.total_requests += 1
         self.requests.append(seen)
 
-    def decide(self, prepared: Prepared, body: Mapping[str, Any]) -> tuple[Reply | Iterable[Action], Pace]:
+    def decide(self, prepared: CheckedRequest, body: Mapping[str, Any]) -> tuple[Reply | Iterable[Action], Pace]:
         """The actions and their pace, by the script's step for this request if there is one."""
         step = self.script.take(prepared.wire.place, body, last_prompt(prepared.answer.ask))
         return self._outcome(prepared, step), self._pace(step)
 
-    def _outcome(self, prepared: Prepared, step: Step | None) -> Reply | Iterable[Action]:
+    def _outcome(self, prepared: CheckedRequest, step: Step | None) -> Reply | Iterable[Action]:
         wire, answer = prepared.wire, prepared.answer
         if step is not None and step.outcome is not None:
             return step.outcome

@@ -119,7 +119,7 @@ def _folder(path: str) -> str:
 
 
 def _hint(state: AppState, path: str) -> str:
-    """What to do about an unknown path, where we know it."""
+    """The remedy for an unknown path, where we know it."""
     meant = _meant(state, path)
     if meant is None:
         return ""

@@ -62,7 +62,7 @@ class Listener:
     def _accept(self) -> asyncio.BaseProtocol:
         if len(self.server.connections) < self._config.max_connections:
             return _Connection(self.server, self._config)
-        return _Refusal(self._config.max_connections)
+        return _RefusedConnection(self._config.max_connections)
 
     async def close(self) -> None:
         """Stops accepting, lets answers finish, and cuts the rest after the limit."""
@@ -118,13 +118,13 @@ class _Connection(web.RequestHandler):
 
 
 def _fault(error: HttpProcessingError) -> str:
-    """What is wrong, without the parser's quotes, which may be a header or an address with a key."""
+    """The fault, without the parser's quotes, which may be a header or an address with a key."""
     if isinstance(error, InvalidURLError):
         return "its address cannot be read"
     return error.message.strip().partition("\n")[0].partition(" when reading:")[0].rstrip(":")
 
 
-class _Refusal(asyncio.Protocol):
+class _RefusedConnection(asyncio.Protocol):
     """A connection beyond the limit, which is refused."""
 
     def __init__(self, limit: int) -> None:

@@ -1,9 +1,12 @@
-"""Reference pages, and tables within other pages, out of the tables that the program runs on."""
+"""Reference pages, tables within other pages, and the scripts for completion, out of the tables that the program runs
+on."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+import completion
 from e2e import matrix
 from proxy.errors import KINDS, MEDIA_BAD_ANSWER, MEDIA_CODES, MEDIA_UPSTREAM
 from proxy.loading import SETTINGS
@@ -222,6 +225,7 @@ PAGES = {
     "docs/reference/cli.md": cli_page,
     "docs/reference/errors.md": errors_page,
     "docs/reference/settings.md": settings_page,
+    **{f"proxy/data/completion/{shell}": partial(completion.script, shell) for shell in completion.SCRIPTS},
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from proxy.auth.http import TokenResponse
 from proxy.auth.refresh import PATIENCE_S, Credentials, Lent, Renewal
 from proxy.auth.store import Credential, CredentialFile, Fields, render_record, write_private
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import SignInError, UpstreamError
 from proxy.observe.lifecycle import NullLog
 

@@ -15,7 +15,7 @@ from samples import rows
 
 from proxy.auth import http
 from proxy.auth.http import IssuerFailure, TokenClient, TokenResponse, repeated
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 
 
 class Issuer:

@@ -16,7 +16,7 @@ from samples import rows
 from proxy.auth.http import IssuerFailure, TokenResponse
 from proxy.auth.refresh import END_MS, MARGIN_MS, PAUSE_S, is_refused
 from proxy.auth.store import Credential
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import SignInError, UpstreamError
 
 # When

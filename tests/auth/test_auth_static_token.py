@@ -6,7 +6,7 @@ import pytest
 from samples import rows
 
 from proxy.auth.static_token import StaticToken
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import SignInError
 from proxy.providers.upstream.adapter import RequestCredential
 

@@ -15,7 +15,7 @@ from proxy.auth import store
 from proxy.auth.jwt import NO_END_MS
 from proxy.auth.lock import lock_now
 from proxy.auth.store import Credential, CredentialFile, Fields, remove_leftovers, write_private
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import ProxyError
 
 

@@ -30,7 +30,7 @@ def sign_in(folder: Path, label: str, content: str) -> None:
 def test_where_nobody_is_signed_in_it_says_what_to_type(tmp_path: Path) -> None:
     text = shown(tmp_path)
     assert text.startswith("model-proxy 0.1.0 listens on http://127.0.0.1:18765\n")
-    assert text.count("not signed in") == 5 and "nobody is signed in" in text
+    assert text.count("not signed in") == 5 and "no account is signed in" in text
     for line in ("  scripts/start auth login p1   # ChatGPT (Codex)", "  export PROXY_P4_API_KEY=…   # OpenCode Go"):
         assert line in text.splitlines()
     assert "auth login p4" not in text

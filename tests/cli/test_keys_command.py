@@ -39,11 +39,11 @@ def terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Terminal:
 def test_a_key_is_shown_once_and_kept_as_a_digest(terminal: Terminal) -> None:
     status, out = terminal.run("add", "anna", "--per-minute", "30")
     key = next(line for line in out.splitlines() if line.startswith("mp-"))
-    assert status == 0 and "nobody without a key" in out
+    assert status == 0 and "no caller without a key" in out
     found = read_keys(terminal.path)
     assert found is not None and found[digest_of(key.encode())].limits == KeyLimits(per_minute=30)
     assert key not in terminal.path.read_text() and key not in terminal.run("list")[1]
-    assert "nobody without a key" not in terminal.run("add", "bert")[1]
+    assert "no caller without a key" not in terminal.run("add", "bert")[1]
 
 
 def test_limits_are_changed_one_by_one(terminal: Terminal) -> None:
@@ -78,8 +78,8 @@ def test_the_last_key_leaves_a_file_that_opens_nothing(terminal: Terminal) -> No
         (("add",), "whose key?"),
         (("add", "a b"), "whose key?"),
         (("add", "anna"), "has a key already"),
-        (("revoke", "emil"), "nobody is called emil; there are: anna"),
-        (("set", "emil", "--per-minute", "3"), "nobody is called emil"),
+        (("revoke", "emil"), "no key is named emil; there are: anna"),
+        (("set", "emil", "--per-minute", "3"), "no key is named emil"),
         (("set", "anna"), "which limit?"),
         (("set", "anna", "--per-minute", "0"), "--per-minute: expected a number from 1 to 10000, or none"),
         (("add", "new", "--at-a-time", "many"), "--at-a-time: expected a number"),

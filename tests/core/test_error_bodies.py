@@ -10,7 +10,8 @@ from hypothesis import given
 from samples import rows
 
 from core.strategies import json_values
-from proxy.core.error_bodies import MAX_PLAIN, MAX_WORDS, error_event, error_of_body, error_of_value, shown, with_code
+from proxy.core.error_bodies import MAX_PLAIN, MAX_WORDS, error_event, error_of_body, error_of_value, with_code
+from proxy.core.hiding.texts import shown
 
 BOOM = {"message": "boom"}
 

@@ -196,9 +196,9 @@ def test_any_name_is_like_some_known_one_and_a_known_one_like_itself(model: str,
 def test_every_provider_has_a_model_behind_each_alias(entry: str, haiku: str, opus: str) -> None:
     catalog = next(one.catalog for one in PROVIDERS if one.label == entry)
     assert {catalog.main, catalog.small} <= set(catalog.models)
-    assert {catalog.behind(name) for name in ("haiku", "claude-haiku-5-5", "claude-3-5-haiku-20241022")} == {haiku}
-    assert {catalog.behind(name) for name in ("opus", "claude-opus-9", "claude-opus-5-20260101")} == {opus}
-    assert {catalog.behind(name) for name in catalog.models} == set(catalog.models)
+    assert {catalog.resolved(name) for name in ("haiku", "claude-haiku-5-5", "claude-3-5-haiku-20241022")} == {haiku}
+    assert {catalog.resolved(name) for name in ("opus", "claude-opus-9", "claude-opus-5-20260101")} == {opus}
+    assert {catalog.resolved(name) for name in catalog.models} == set(catalog.models)
     assert catalog.limits_of("haiku") == catalog.limits_of(haiku)
 
 

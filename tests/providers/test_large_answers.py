@@ -25,10 +25,9 @@ from wires import WIRES, Wire, by_reader
 
 from proxy.auth.http import TokenClient
 from proxy.core.outgoing_proxies import OutboundProxies
-from proxy.core.sizes import MAX_RATIO, UNPACKED_BYTES
+from proxy.core.sizes import LARGE_BYTES, MAX_RATIO, UNPACKED_BYTES
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import NullLog
-from proxy.providers.contract import LARGE_BYTES
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p5_cursor.wire.envelopes import COMPRESSED, END, envelope
 from proxy.providers.p5_cursor.wire.protobuf import encode

@@ -12,7 +12,7 @@ import pytest
 from harness import Answer, Live, ask, configured, until, watch_often
 from openai_live import BOTH, CHAT, RESPONSES, body_for
 from samples import each
-from stations import Told, ToldRequest
+from stations import Recorded, RecordedRequest
 from wires import BODY_WIRES, PICTURE, WIRES, Wire
 
 from proxy.config import Config
@@ -28,8 +28,8 @@ ANSWERED = {"http": "http 200 data", "websocket": "websocket 101 events", "conne
 
 
 @pytest.fixture
-def live_options(told: Told) -> dict[str, Any]:
-    return {"captures": told, "openai_routes": True, **MEDIA_ROUTES, "tuning": (watch_often(),)}
+def live_options(recorded: Recorded) -> dict[str, Any]:
+    return {"captures": recorded, "openai_routes": True, **MEDIA_ROUTES, "tuning": (watch_often(),)}
 
 
 def body_of(path: str, model: str, prompt: str = "hello", **members: Any) -> dict[str, Any]:
@@ -49,16 +49,16 @@ def over(wire: Wire, live: Live) -> None:
         live.config = configured(live.config, p1_transport=wire.kind)
 
 
-async def posted(live: Live, told: Told, path: str, body: Any) -> tuple[bytes, Answer]:
+async def posted(live: Live, recorded: Recorded, path: str, body: Any) -> tuple[bytes, Answer]:
     """A request as it is sent, and its answer; the request is over."""
     data = body if isinstance(body, bytes) else json.dumps(body, indent=1).encode()
     answer = await live.post(data, f"{path}?beta=true", headers=SESSION)
-    await until(lambda: all(request.ends for request in told.requests))
+    await until(lambda: all(request.ends for request in recorded.requests))
     return data, answer
 
 
-def check_begun(told: ToldRequest, wire: Wire, path: str, data: bytes, model: str) -> None:
-    begun = told.begun
+def check_begun(recorded: RecordedRequest, wire: Wire, path: str, data: bytes, model: str) -> None:
+    begun = recorded.begun
     assert (begun.kind, begun.provider, begun.requested) == (KINDS[path], wire.label, model)
     assert (begun.method, begun.path, begun.query) == ("POST", path, "beta=true")
     assert (begun.session, begun.number, begun.headers["X-Claude-Code-Session-Id"]) == ("s1", 1, "s1")
@@ -69,11 +69,13 @@ def check_begun(told: ToldRequest, wire: Wire, path: str, data: bytes, model: st
 @pytest.mark.parametrize("wire", [*P1, *WIRES], ids=str)
 @pytest.mark.parametrize("path", [MESSAGES, *BOTH])
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "folded"])
-async def test_an_answer_is_told_from_both_ends(live: Live, told: Told, wire: Wire, path: str, stream: bool) -> None:
+async def test_an_answer_is_told_from_both_ends(
+    live: Live, recorded: Recorded, wire: Wire, path: str, stream: bool
+) -> None:
     over(wire, live)
-    data, answer = await posted(live, told, path, body_of(path, wire.model, stream=stream))
+    data, answer = await posted(live, recorded, path, body_of(path, wire.model, stream=stream))
     assert answer.status == 200
-    (request,) = told.requests
+    (request,) = recorded.requests
     check_begun(request, wire, path, data, wire.model)
     assert request.way == f"{ANSWERED[transport(wire, path)]} {'streamed' if stream else 'replied'} completed:200"
     assert request.raw == answer.raw and request.ends == [("completed", 200, None)]
@@ -83,10 +85,10 @@ async def test_an_answer_is_told_from_both_ends(live: Live, told: Told, wire: Wi
 
 
 @pytest.mark.parametrize("wire", [*P1, *BODY_WIRES], ids=str)
-async def test_an_attempt_is_told_as_it_is_sent(live: Live, told: Told, wire: Wire) -> None:
+async def test_an_attempt_is_told_as_it_is_sent(live: Live, recorded: Recorded, wire: Wire) -> None:
     over(wire, live)
-    await posted(live, told, MESSAGES, body_of(MESSAGES, wire.model))
-    (attempt,) = told.last.attempts
+    await posted(live, recorded, MESSAGES, body_of(MESSAGES, wire.model))
+    (attempt,) = recorded.last.attempts
     sent = live.sandbox[wire.label].requests[-1]
     assert isinstance(attempt.body, bytes) and json.loads(attempt.body) == sent.body
     assert attempt.headers.items() <= {**sent.headers, **attempt.headers}.items() and attempt.details["number"] == 1
@@ -101,10 +103,10 @@ async def test_an_attempt_is_told_as_it_is_sent(live: Live, told: Told, wire: Wi
 
 
 @pytest.mark.parametrize("wire", [P1[0], *WIRES], ids=str)
-async def test_a_count_has_no_upstream(live: Live, told: Told, wire: Wire) -> None:
-    data, answer = await posted(live, told, COUNT, body_of(COUNT, wire.model))
-    check_begun(told.last, wire, COUNT, data, wire.model)
-    assert told.last.way == "replied completed:200" and told.last.raw == answer.raw
+async def test_a_count_has_no_upstream(live: Live, recorded: Recorded, wire: Wire) -> None:
+    data, answer = await posted(live, recorded, COUNT, body_of(COUNT, wire.model))
+    check_begun(recorded.last, wire, COUNT, data, wire.model)
+    assert recorded.last.way == "replied completed:200" and recorded.last.raw == answer.raw
 
 
 # -- failures
@@ -137,54 +139,56 @@ KEYED = "http 401 refused failed replied failed:401"
 @pytest.mark.parametrize("wire", [P1[0], *BODY_WIRES], ids=str)
 @pytest.mark.parametrize("name", FAULTS)
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "folded"])
-async def test_a_failed_attempt_is_told(live: Live, told: Told, wire: Wire, name: str, stream: bool) -> None:
+async def test_a_failed_attempt_is_captured(
+    live: Live, recorded: Recorded, wire: Wire, name: str, stream: bool
+) -> None:
     step, streamed, folded = FAULTS[name]
     live.sandbox[wire.label].script.extend([{"provider": wire.label, **step}])
-    _, answer = await posted(live, told, MESSAGES, body_of(MESSAGES, wire.model, stream=stream))
+    _, answer = await posted(live, recorded, MESSAGES, body_of(MESSAGES, wire.model, stream=stream))
     way = KEYED if (name, wire.label) == ("token refused once", "p4") else streamed if stream else folded
     busy = 503 if wire.label == "p1" else 529
-    assert told.last.way == way.format(busy=busy, down="streamed" if stream else "replied")
-    assert told.last.raw == answer.raw and all(words for one in told.last.attempts for words in one.failures)
-    assert [one.details["number"] for one in told.last.attempts] == list(range(1, len(told.last.attempts) + 1))
+    assert recorded.last.way == way.format(busy=busy, down="streamed" if stream else "replied")
+    assert recorded.last.raw == answer.raw and all(words for one in recorded.last.attempts for words in one.failures)
+    assert [one.details["number"] for one in recorded.last.attempts] == list(range(1, len(recorded.last.attempts) + 1))
 
 
 @pytest.mark.parametrize("wire", [P1[0], *WIRES], ids=str)
-async def test_no_connection_is_told(live: Live, told: Told, wire: Wire) -> None:
+async def test_no_connection_is_captured(live: Live, recorded: Recorded, wire: Wire) -> None:
     live.config = configured(live.config, **{f"{wire.label}_base_url": "http://127.0.0.1:9"})
-    await posted(live, told, MESSAGES, ask(model=wire.model))
+    await posted(live, recorded, MESSAGES, ask(model=wire.model))
     attempts = 1 if wire.traits.run else 4
-    assert told.last.way == f"{transport(wire, MESSAGES)} failed " * attempts + "replied failed:502"
-    assert all("cannot reach the upstream" in one.failures[0] for one in told.last.attempts)
+    assert recorded.last.way == f"{transport(wire, MESSAGES)} failed " * attempts + "replied failed:502"
+    assert all("cannot reach the upstream" in one.failures[0] for one in recorded.last.attempts)
 
 
 @each(1)
 @pytest.mark.parametrize("wire", [P1[0], *WIRES], ids=str)
 @pytest.mark.parametrize("path", [MESSAGES, *BOTH])
 async def test_without_a_login_there_is_no_attempt(
-    sandbox: Sandbox, tmp_path: Path, told: Told, wire: Wire, path: str
+    sandbox: Sandbox, tmp_path: Path, recorded: Recorded, wire: Wire, path: str
 ) -> None:
     name, value = wire.traits.signed_out
-    async with Live(sandbox, tmp_path, captures=told, openai_routes=True, **{name: value}) as live:
-        data, answer = await posted(live, told, path, body_of(path, wire.model))
-    check_begun(told.last, wire, path, data, wire.model)
-    assert told.last.way == "replied failed:401" and told.last.raw == answer.raw
+    async with Live(sandbox, tmp_path, captures=recorded, openai_routes=True, **{name: value}) as live:
+        data, answer = await posted(live, recorded, path, body_of(path, wire.model))
+    check_begun(recorded.last, wire, path, data, wire.model)
+    assert recorded.last.way == "replied failed:401" and recorded.last.raw == answer.raw
 
 
 @each(1)
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "folded"])
 @pytest.mark.parametrize("wire", [*P1, *WIRES], ids=str)
-async def test_a_client_that_leaves_is_told(live: Live, told: Told, wire: Wire, stream: bool) -> None:
+async def test_a_client_that_leaves_is_captured(live: Live, recorded: Recorded, wire: Wire, stream: bool) -> None:
     over(wire, live)
     paused = {"events": [{"type": "text_delta", "text": "Hi"}, {"pause_s": 20}]}
     step = paused if wire.traits.run else {"fault": "silence_mid_text", "seconds": 20}
     live.sandbox[wire.label].script.extend([{"provider": wire.label, **step}])
     asking = asyncio.create_task(live.post(ask(model=wire.model, stream=stream)))
     came = "streamed" if stream else ANSWERED[transport(wire, MESSAGES)].split()[2]
-    await until(lambda: told.requests and came in told.last.way)
+    await until(lambda: recorded.requests and came in recorded.last.way)
     asking.cancel()
-    await until(lambda: told.last.ends)
+    await until(lambda: recorded.last.ends)
     ending = "abandoned:200" if stream else "abandoned:None"
-    assert told.last.way.endswith(f"{came} {ending}") and "client left" in str(told.last.ends)
+    assert recorded.last.way.endswith(f"{came} {ending}") and "client left" in str(recorded.last.ends)
 
 
 #: What is no request that is right and will be served: (path, body)
@@ -209,11 +213,11 @@ NOTHING: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", NOTHING)
-async def test_of_what_is_not_served_nothing_is_told(live: Live, told: Told, name: str) -> None:
+async def test_of_what_is_not_served_nothing_is_captured(live: Live, recorded: Recorded, name: str) -> None:
     live.config = live.config.changed(Config, max_body_bytes=4000)
     path, body = NOTHING[name]
-    _, answer = await posted(live, told, path, body)
-    assert answer.status in (400, 404, 413) and not told.requests
+    _, answer = await posted(live, recorded, path, body)
+    assert answer.status in (400, 404, 413) and not recorded.requests
 
 
 WAV = b"RIFF" + (36).to_bytes(4, "little") + b"WAVEfmt " + bytes(28)
@@ -228,20 +232,22 @@ MEDIA: dict[str, tuple[str, dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("name", MEDIA)
-async def test_of_images_and_recordings_nothing_is_ever_told(live: Live, told: Told, name: str) -> None:
+async def test_of_images_and_recordings_nothing_is_ever_told(live: Live, recorded: Recorded, name: str) -> None:
     path, options, status = MEDIA[name]
     answer = await live.request("POST", f"/v1/{path}", **options)
-    assert answer.status == status and not told.requests
+    assert answer.status == status and not recorded.requests
 
 
 # -- where it is said
 
 
 @pytest.mark.parametrize("path", [MESSAGES, *BOTH])
-async def test_log_and_error_file_name_the_capture_and_the_reply_does_not(live: Live, told: Told, path: str) -> None:
+async def test_log_and_error_file_name_the_capture_and_the_reply_does_not(
+    live: Live, recorded: Recorded, path: str
+) -> None:
     live.sandbox.p2.script.extend([{"provider": "p2", "fault": "forbidden"}])
-    _, answer = await posted(live, told, path, body_of(path, "kimi-for-coding"))
-    place = told.last.place
+    _, answer = await posted(live, recorded, path, body_of(path, "kimi-for-coding"))
+    place = recorded.last.place
     assert place is not None and place.encode() not in answer.raw and place not in str(answer.headers)
     assert live.notes.all("request_failed")[-1]["capture"] == live.notes.captures[-1]["capture"] == place
 
@@ -253,17 +259,17 @@ async def test_without_captures_nothing_is_named(sandbox: Sandbox, tmp_path: Pat
     assert "capture" not in live.notes.all("request_failed")[-1] and "capture" not in live.notes.captures[-1]
 
 
-async def test_an_alias_is_told_as_it_was_asked_for(live: Live, told: Told) -> None:
-    await posted(live, told, MESSAGES, ask(model="claude-sonnet-5[1m]"))
-    begun = told.last.begun
+async def test_an_alias_is_told_as_it_was_asked_for(live: Live, recorded: Recorded) -> None:
+    await posted(live, recorded, MESSAGES, ask(model="claude-sonnet-5[1m]"))
+    begun = recorded.last.begun
     assert (begun.requested, begun.provider) == ("claude-sonnet-5[1m]", "p1") and begun.model.startswith("gpt-")
 
 
-async def test_requests_of_a_session_are_numbered(live: Live, told: Told) -> None:
+async def test_requests_of_a_session_are_numbered(live: Live, recorded: Recorded) -> None:
     for path in (MESSAGES, COUNT, CHAT):
-        await posted(live, told, path, body_of(path, "kimi-for-coding"))
+        await posted(live, recorded, path, body_of(path, "kimi-for-coding"))
     await live.post(ask(model="kimi-for-coding"))
-    assert [(one.begun.session, one.begun.number) for one in told.requests] == [
+    assert [(one.begun.session, one.begun.number) for one in recorded.requests] == [
         *(("s1", number) for number in (1, 2, 3)),
         (None, 0),
     ]

@@ -12,7 +12,7 @@ from harness import Live, ask, raw_request, with_live
 from samples import rows
 
 from proxy.config import Config
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import ProxyError
 from proxy.server.app import ROUTES
 from proxy.server.callers.callers import Callers

@@ -241,7 +241,7 @@ TABLES: Mapping[str, Table] = {
         lambda held, owner: tracked.agent_of(held, owner.session, None, 0.0),
     ),
     "Memory._owners": Table(
-        cache_memory.MAX_OWNERS, cache_memory.Memory, lambda held, owner: held.reached(owner, PROMPT)
+        cache_memory.MAX_OWNERS, cache_memory.PromptMemory, lambda held, owner: held.reached(owner, PROMPT)
     ),
     "TextCounts._newer": Table(REMEMBERED, TextCounts, lambda held, owner: held.count(f"{owner.session:80}", len)),
     "Remembered._newer": Table(MAX_VALUES, lambda: Remembered(len), lambda held, owner: held(owner.session)),

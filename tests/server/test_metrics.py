@@ -8,7 +8,7 @@ import pytest
 from harness import Live, ask, with_live
 from observe.metrics.exposition import Family, read
 
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.server.request.state import STATE
 
 SESSION = {"x-claude-code-session-id": "session-1"}

@@ -21,10 +21,9 @@ from openai_live import BOTH, body_for
 from samples import each, rows, sampled
 from wires import WIRES, Wire
 
-from proxy.core.error_bodies import masked, shown_bytes
+from proxy.core.hiding.secret import BLANK, Secret, blanked, blanked_bytes
+from proxy.core.hiding.texts import MAX_TEXT_BYTES, log_text, masked, shown_bytes, shown_query
 from proxy.core.invalid import MAX_SHOWN, cut
-from proxy.core.secret import BLANK, Secret, blanked, blanked_bytes
-from proxy.observe.log.redact import MAX_TEXT_BYTES, redact, shown_query
 from proxy.sandbox import Sandbox
 
 KEY = "caller-k3y"
@@ -308,7 +307,7 @@ def test_a_secret_that_a_cut_would_divide_is_blanked_before(before: int) -> None
 
 
 def redact_text_of(text: str) -> str:
-    shown = redact({"message": text})["message"]
+    shown = log_text(text)
     assert shown.endswith(" bytes]") and len(shown.encode()) < MAX_TEXT_BYTES + 40
     return str(shown)
 

@@ -13,7 +13,7 @@ from proxy.sandbox.oauth.tokens import Tokens
 from proxy.sandbox.play.actions import failure
 from proxy.sandbox.play.script import Place, Tables
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS
-from proxy.sandbox.upstream import Host, Options, Prepared, ServedWire, Simulator
+from proxy.sandbox.upstream import CheckedRequest, Host, Options, ServedWire, Simulator
 from proxy.sandbox.wires.chat.checks import ChatRules, check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
 from proxy.sandbox.wires.chat.read import read_chat, write_chat
@@ -53,13 +53,13 @@ async def _token(toys: ToyUpstream, request: web.Request) -> web.Response:
     return await toys.issuer.serve_token(await form_fields(request), "toy-client", grants)
 
 
-def _prepare(toys: ToyUpstream, request: web.Request, body: Any) -> Prepared:
+def _prepare(toys: ToyUpstream, request: web.Request, body: Any) -> CheckedRequest:
     if not toys.tokens.accepts(request.headers.get("authorization", "").removeprefix("Bearer ")):
         raise invalid("Who are you?", status=401)
     check_chat(body, ChatRules())
     ask = read_chat(body, effort=None)
     answer = write_chat(toys, body, ask, new_id=_call_id)
-    return Prepared(STREAM if body.get("stream") else WHOLE, answer)
+    return CheckedRequest(STREAM if body.get("stream") else WHOLE, answer)
 
 
 def _call_id(tool: str, number: int) -> str:

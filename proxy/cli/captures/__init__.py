@@ -1,4 +1,4 @@
-"""`captures`: what was kept of requests, for those who look for a fault.
+"""`captures`: lists, shows, compares and replays captured requests, for debugging.
 
 `command` has the row; each of its actions is a `Command` of its own in `looking`, `comparing` and `replaying`.
 """

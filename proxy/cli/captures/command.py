@@ -12,7 +12,7 @@ from proxy.config import ConfigError
 
 
 def _actions() -> tuple[Command, ...]:
-    """Imported here, since no other command needs them."""
+    """The actions, imported here since no other command needs them."""
     from proxy.cli.captures.comparing import DIFF
     from proxy.cli.captures.looking import CLEAR, LIST, SHOW
     from proxy.cli.captures.replaying import REPLAY
@@ -34,7 +34,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
     action: Command = arguments.action
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal that lacks the characters of a prompt
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may lack the characters of a prompt
     try:
         return await action.run(arguments, context)
     except Unreadable as error:

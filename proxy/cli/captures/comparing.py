@@ -1,4 +1,4 @@
-"""`captures diff`: where the prompt of a request parts from that of the one before."""
+"""`captures diff`: finds the first difference between the prompts of two requests."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from proxy.observe.capture.layout import CONVERTED, UPSTREAM_REQUEST
 from proxy.observe.capture.reading.diff import Change, Comparison, cached_input, common_length, compare, counts
 from proxy.observe.capture.reading.folder import CaptureFolder, captures_of
 
-#: Any of the names of what a client sent: the number is what counts.
+#: Any station of what a client sent: only its number counts.
 RECEIVED = "010"
 
-#: Changes that are printed, unless all are asked for.
+#: Changes that are printed without `--all`.
 SHOWN = 40
 _VALUE = 60
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
-#: The member that tells the wire of a body.
+#: The member that identifies the wire of a body.
 _WIRES = ("messages", "input", "run_request")
 
 
@@ -37,7 +37,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two bodies of one wire, and what they are."""
+    """Two bodies of one wire, and their title."""
 
     what: str
     older: Mapping[str, Any]
@@ -55,7 +55,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-# -- which two
+# -- choosing two captures
 
 
 def _chosen(arguments: argparse.Namespace, context: Context) -> tuple[Head, Head]:
@@ -72,7 +72,7 @@ def _chosen(arguments: argparse.Namespace, context: Context) -> tuple[Head, Head
 
 
 def _newest_two(captures: Sequence[CaptureFolder]) -> tuple[Head, Head]:
-    """The newest request that goes on from another one, and that one."""
+    """The newest request that continues another one, and that one."""
     sessions: dict[str, list[Head]] = {}
     for capture in reversed(captures):
         later = sessions.setdefault(capture.session, [])
@@ -89,8 +89,8 @@ def _place(capture: CaptureFolder) -> tuple[int, float]:
 
 
 def _nearest(head: Head, others: Iterable[Head]) -> Head | None:
-    """The first that may continue the conversation: agents of one session run side by side, and so do small models
-    that write its title."""
+    """The first that may continue the conversation: agents of a session run side by side, and so do small models that
+    write its title."""
     return next((one for one in others if _conversation(one) == _conversation(head)), None)
 
 
@@ -98,12 +98,12 @@ def _conversation(head: Head) -> tuple[str, str, str, str]:
     return head.kind, head.capture.provider, head.model, head.agent
 
 
-# -- what of them
+# -- choosing their bodies
 
 
 def _sent(older: Head, newer: Head) -> _Pair:
-    """What went to the upstream, of the last attempt, where that tells the whole prompt."""
-    bodies = [one.capture.told(UPSTREAM_REQUEST) for one in (older, newer)]
+    """The bodies of the last attempts, where they have the whole prompts."""
+    bodies = [one.capture.read_object(UPSTREAM_REQUEST) for one in (older, newer)]
     reason = _unfit(bodies)
     if not reason:
         return _Pair("what went to the upstream (020)", *bodies)
@@ -126,16 +126,16 @@ def _wire(body: Mapping[str, Any]) -> str | None:
 
 
 def _received(older: Head, newer: Head) -> _Pair:
-    """What the client sent; where the two used different routes, what both were translated to."""
-    bodies = [one.capture.told(RECEIVED) for one in (older, newer)]
+    """The bodies from the client, or their translations where the routes differ."""
+    bodies = [one.capture.read_object(RECEIVED) for one in (older, newer)]
     if older.kind != newer.kind:
-        bodies = [one.capture.told(CONVERTED) or body for one, body in zip((older, newer), bodies, strict=True)]
+        bodies = [one.capture.read_object(CONVERTED) or body for one, body in zip((older, newer), bodies, strict=True)]
     if not all(bodies):
         raise ConfigError(f"not both captures have a request that can be read: `{PROGRAM} captures show` lists them")
     return _Pair("what the client sent (010)", *bodies)
 
 
-# -- what is said
+# -- output
 
 
 def _cached(head: Head) -> str:
@@ -170,8 +170,8 @@ def _print_first(found: Comparison) -> None:
 
 
 def _print_changes(title: str, changes: Sequence[Change], most: int | None, *, values: bool = False) -> None:
-    told = ", ".join(f"{number} {kind}" for kind, number in counts(changes).items() if number)
-    say(f"{title}: {told or 'nothing'}")
+    numbers = ", ".join(f"{number} {kind}" for kind, number in counts(changes).items() if number)
+    say(f"{title}: {numbers or 'nothing'}")
     for change in changes[:most]:
         say("  " + one_line(f"{_SIGNS[change.kind]} {_setting(change) if values else _block(change)}"))
     if most is not None and len(changes) > most:

@@ -1,4 +1,4 @@
-"""`captures list`, `show` and `clear`: what there is, one capture or an artifact of it, and removal."""
+"""`captures list`, `show` and `clear`: lists captures, shows one or an artifact of it, and removes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from proxy.core.sse import dump_printable
 from proxy.observe.capture.layout import EVENTS
 from proxy.observe.capture.reading.folder import Artifact, CaptureFolder, captures_in, measured, remove
 
-#: Widths that keep a line on a wide terminal; the id comes last and is whole, since one copies it.
+#: Widths that keep a line on a wide terminal; the id comes last, whole, to be copied.
 _SESSION, _MODEL = 14, 28
 _COLUMNS = ("begun", "session", "no.", "kind", "provider", "model", "outcome", "size", "request")
 _RIGHT = frozenset({"no.", "size"})
@@ -42,7 +42,7 @@ def _positive(text: str) -> int:
 
 async def _list(arguments: argparse.Namespace, context: Context) -> int:
     captures = of_session(arguments.session, all_of(folder_of(arguments, context)))
-    heads = (head_of(one) for one in reversed(captures))  # no more than are asked for: there may be thousands
+    heads = (head_of(one) for one in reversed(captures))  # no more than wanted: there may be thousands
     newest = islice((head for head in heads if _fits(head, arguments)), arguments.last)
     rows = [_row(head) for head in newest][::-1]
     if arguments.json:
@@ -170,7 +170,7 @@ async def _clear(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _inside(folder: Path, capture: CaptureFolder, found: Sequence[CaptureFolder]) -> CaptureFolder:
-    """The capture as `captures_in` found it: a path may lead elsewhere, or through a link. Raises ConfigError."""
+    """The capture as `captures_in` finds it: a path may lead elsewhere, or through a link. Raises ConfigError."""
     same = next((one for one in found if one.path.name == capture.path.name and one.path.samefile(capture.path)), None)
     if same is None:
         raise ConfigError(f"{cut(str(capture.path), 200)}: not in {folder}, nothing was removed")

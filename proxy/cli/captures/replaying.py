@@ -1,4 +1,4 @@
-"""`captures replay`: the request of a capture once more, against simulated upstreams."""
+"""`captures replay`: sends the request of a capture again, to simulated upstreams."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Told:
-    """What was said. `end` is "" as long as the answer is not whole, `error` as long as it is none."""
+class AnswerSummary:
+    """The text, calls and end of an answer. `end` is "" until it is whole, `error` is "" unless it failed."""
 
     text: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
@@ -39,14 +39,14 @@ class Told:
     events: int = 0
 
 
-def told_by(body: bytes, *, stream: bool) -> Told:
+def summary_of(body: bytes, *, stream: bool) -> AnswerSummary:
     """Reads a whole answer."""
-    told = Told()
+    summary = AnswerSummary()
     values = _events(body) if stream else _whole(body)
     for value in values:
-        told.events += 1
-        _read(value, told)
-    return told
+        summary.events += 1
+        _read(value, summary)
+    return summary
 
 
 def _events(body: bytes) -> Iterator[Mapping[str, Any]]:
@@ -65,63 +65,63 @@ def _whole(body: bytes) -> Iterator[Mapping[str, Any]]:
         yield value
 
 
-def _read(value: Mapping[str, Any], told: Told) -> None:
+def _read(value: Mapping[str, Any], summary: AnswerSummary) -> None:
     if value.get("error"):
         error = value["error"]
-        told.error = str(error.get("message") if isinstance(error, Mapping) else error)
+        summary.error = str(error.get("message") if isinstance(error, Mapping) else error)
     for choice in _dicts(value.get("choices")):
-        _message(_dict(choice.get("delta") or choice.get("message")), told)
-        told.end = str(choice.get("finish_reason") or told.end)
+        _message(_dict(choice.get("delta") or choice.get("message")), summary)
+        summary.end = str(choice.get("finish_reason") or summary.end)
     for block in _dicts(value.get("content")):
-        _block(block, told)
+        _block(block, summary)
     for item in _dicts(value.get("output")):
-        _item(item, told)
+        _item(item, summary)
     read = _EVENTS.get(str(value.get("type")))
     if read:
-        read(value, told)
+        read(value, summary)
     elif value.get("object") == "response":
-        _ended(value, told)
+        _ended(value, summary)
     elif "input_tokens" in value:
-        told.text.append(f"{value['input_tokens']} tokens")
-        told.end = "counted"
+        summary.text.append(f"{value['input_tokens']} tokens")
+        summary.end = "counted"
 
 
-def _message(message: Mapping[str, Any], told: Told) -> None:
-    """A message or a delta of a chat."""
-    told.text.append(_text(message.get("content")))
-    told.calls += (
+def _message(message: Mapping[str, Any], summary: AnswerSummary) -> None:
+    """Adds a message or a delta of a chat."""
+    summary.text.append(_text(message.get("content")))
+    summary.calls += (
         name for call in _dicts(message.get("tool_calls")) if (name := _text(_dict(call.get("function")).get("name")))
     )
 
 
-def _block(block: Mapping[str, Any], told: Told) -> None:
-    told.text.append(_text(block.get("text")))
+def _block(block: Mapping[str, Any], summary: AnswerSummary) -> None:
+    summary.text.append(_text(block.get("text")))
     if block.get("type") == "tool_use":
-        told.calls.append(_text(block.get("name")))
+        summary.calls.append(_text(block.get("name")))
 
 
-def _item(item: Mapping[str, Any], told: Told) -> None:
-    told.text += (_text(part.get("text")) for part in _dicts(item.get("content")) if item.get("type") == "message")
+def _item(item: Mapping[str, Any], summary: AnswerSummary) -> None:
+    summary.text += (_text(part.get("text")) for part in _dicts(item.get("content")) if item.get("type") == "message")
     if str(item.get("type")).endswith("_call"):
-        told.calls.append(_text(item.get("name") or item.get("type")))
+        summary.calls.append(_text(item.get("name") or item.get("type")))
 
 
-def _ended(response: Mapping[str, Any], told: Told) -> None:
-    told.end = _text(response.get("status"))
+def _ended(response: Mapping[str, Any], summary: AnswerSummary) -> None:
+    summary.end = _text(response.get("status"))
     if response.get("error"):
-        told.error = _text(_dict(response["error"]).get("message"))
+        summary.error = _text(_dict(response["error"]).get("message"))
 
 
-def _delta(event: Mapping[str, Any], told: Told) -> None:
-    told.text.append(_text(_dict(event.get("delta")).get("text")))
+def _delta(event: Mapping[str, Any], summary: AnswerSummary) -> None:
+    summary.text.append(_text(_dict(event.get("delta")).get("text")))
 
 
-def _stopped(event: Mapping[str, Any], told: Told) -> None:
-    told.end = _text(_dict(event.get("delta")).get("stop_reason"))
+def _stopped(event: Mapping[str, Any], summary: AnswerSummary) -> None:
+    summary.end = _text(_dict(event.get("delta")).get("stop_reason"))
 
 
-def _last(event: Mapping[str, Any], told: Told) -> None:
-    _ended(_dict(event.get("response")), told)
+def _last(event: Mapping[str, Any], summary: AnswerSummary) -> None:
+    _ended(_dict(event.get("response")), summary)
 
 
 def _dict(value: Any) -> Mapping[str, Any]:
@@ -136,14 +136,14 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-#: type of an event, or of a whole message -> how it is read
+#: type of an event, or of a whole message -> its reader
 _EVENTS = {
-    "message": lambda event, told: setattr(told, "end", _text(event.get("stop_reason"))),
-    "content_block_start": lambda event, told: _block(_dict(event.get("content_block")), told),
+    "message": lambda event, summary: setattr(summary, "end", _text(event.get("stop_reason"))),
+    "content_block_start": lambda event, summary: _block(_dict(event.get("content_block")), summary),
     "content_block_delta": _delta,
     "message_delta": _stopped,
-    "response.output_text.delta": lambda event, told: told.text.append(_text(event.get("delta"))),
-    "response.output_item.added": lambda event, told: _item({**_dict(event.get("item")), "content": []}, told),
+    "response.output_text.delta": lambda event, summary: summary.text.append(_text(event.get("delta"))),
+    "response.output_item.added": lambda event, summary: _item({**_dict(event.get("item")), "content": []}, summary),
     "response.completed": _last,
     "response.incomplete": _last,
     "response.failed": _last,
@@ -171,7 +171,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is sent again."""
+    """The request to send."""
 
     path: str
     headers: list[tuple[str, str]]
@@ -207,14 +207,14 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
             say(f"{counted(request.restored, 'redacted value')} replaced by a stand-in")
         async with _proxy(_config(capture, sandbox, context), sandbox, context) as address:
             answer = await _sent(address, request)
-    told = told_by(answer.body, stream=answer.streamed)
-    good = answer.status < 300 and bool(told.end) and not told.error
-    _print(answer, told, raw=arguments.raw)
+    summary = summary_of(answer.body, stream=answer.streamed)
+    good = answer.status < 300 and bool(summary.end) and not summary.error
+    _print(answer, summary, raw=arguments.raw)
     return 0 if good else 1
 
 
 def _request(capture: CaptureFolder, sandbox: Sandbox) -> _Request:
-    metadata, artifact = capture.told(METADATA), capture.last(RECEIVED)
+    metadata, artifact = capture.read_object(METADATA), capture.last(RECEIVED)
     if artifact is None:
         raise ConfigError("this capture has no request: it was not kept, because it was too large or the disk was full")
     upstream = sandbox.upstreams.get(capture.provider)
@@ -240,8 +240,8 @@ def _request(capture: CaptureFolder, sandbox: Sandbox) -> _Request:
 
 
 def _config(capture: CaptureFolder, sandbox: Sandbox, context: Context) -> Config:
-    """The user's settings, but nothing of them leads out of this machine, and no credential is used: those are of the
-    sandbox. An alias goes to the provider that it went to."""
+    """The user's settings, with the sandbox's addresses and credentials in place of all that leads out of this machine.
+    An alias goes to its original provider."""
     config = ConfigFile(context).config
     settings = settings_of(context.providers)
     simulated, _ = load(sandbox.settings(), settings=settings)
@@ -254,10 +254,10 @@ def _config(capture: CaptureFolder, sandbox: Sandbox, context: Context) -> Confi
 
 
 def _simulated(setting: Setting, simulated: Config, sandbox: Sandbox) -> Any:
-    """What the sandbox says; an address of which it says nothing leads there too."""
+    """The sandbox's value of a setting; addresses that it does not set lead there too."""
     value = getattr(simulated.section(setting.section), setting.field)
-    told = any(name in sandbox.settings() for name in setting.variables)
-    return sandbox.origin if setting.parse is url and not told else value
+    is_set = any(name in sandbox.settings() for name in setting.variables)
+    return sandbox.origin if setting.parse is url and not is_set else value
 
 
 def _with(config: Config, setting: Setting, value: Any) -> Config:
@@ -266,7 +266,7 @@ def _with(config: Config, setting: Setting, value: Any) -> Config:
 
 @asynccontextmanager
 async def _proxy(config: Config, sandbox: Sandbox, context: Context) -> AsyncIterator[str]:
-    """A proxy with these settings, until the block ends; where it listens."""
+    """Runs a proxy with these settings inside the block; yields its address."""
     from aiohttp import web
 
     from proxy.server.app import create_app
@@ -298,22 +298,22 @@ async def _sent(address: str, request: _Request) -> _Answer:
             raise ConfigError(f"the answer broke off: {type(error).__name__}: {error}") from None
 
 
-# -- what is said
+# -- output
 
 
-def _print(answer: _Answer, told: Told, *, raw: bool) -> None:
-    form = f"stream of {counted(told.events, 'event')}" if answer.streamed else answer.media_type
+def _print(answer: _Answer, summary: AnswerSummary, *, raw: bool) -> None:
+    form = f"stream of {counted(summary.events, 'event')}" if answer.streamed else answer.media_type
     say(f"{answer.status}, {form}")
-    if raw or (answer.status >= 300 and not told.error):
+    if raw or (answer.status >= 300 and not summary.error):
         say(printable(answer.body.decode("utf-8", "backslashreplace")).rstrip("\n"))
         return
-    if text := "".join(told.text):
+    if text := "".join(summary.text):
         say(printable(text))
-    for name in told.calls:
+    for name in summary.calls:
         say(f"calls {one_line(name)}")
-    if told.error:
-        say(f"error: {one_line(told.error)}")
-    say(f"end: {one_line(told.end) or 'none, the answer is not whole'}")
+    if summary.error:
+        say(f"error: {one_line(summary.error)}")
+    say(f"end: {one_line(summary.end) or 'none, the answer is not whole'}")
 
 
 REPLAY = Command("replay", "send a captured request to a proxy in front of simulated upstreams", _run, _arguments)

@@ -1,4 +1,4 @@
-"""Which captures a user means."""
+"""Selects the captures that a user names."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from proxy.observe.capture.reading.folder import CaptureFolder, capture_at, capt
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _AGE = re.compile(r"(\d{1,9})([smhd])")
 
-#: Captures that are named when a prefix fits several.
+#: Captures listed when a prefix fits several.
 _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a capture is, by its metadata and summary; "" and None where those do not say."""
+    """The head of a capture, from its metadata and summary; "" and None where those do not say."""
 
     capture: CaptureFolder
     kind: str
@@ -42,7 +42,7 @@ class Head:
 
 
 def head_of(capture: CaptureFolder) -> Head:
-    metadata, summary = capture.told(METADATA), capture.told(SUMMARY)
+    metadata, summary = capture.read_object(METADATA), capture.read_object(SUMMARY)
     status = summary.get("status")
     headers = metadata.get("headers")
     agents = [name for name in headers if "agent-id" in name.lower()] if isinstance(headers, dict) else []
@@ -62,12 +62,12 @@ def _text(value: object) -> str:
 
 
 def folder_of(arguments: argparse.Namespace, context: Context) -> Path:
-    """Where captures are."""
+    """The folder of captures."""
     return arguments.folder or state_root(context.environment) / TRAFFIC
 
 
 def all_of(folder: Path) -> list[CaptureFolder]:
-    """Oldest first. Raises ConfigError when there are none."""
+    """All captures, oldest first. Raises ConfigError when there are none."""
     found = captures_in(folder)
     if not found:
         raise ConfigError(f"no captures in {folder}: they are kept while {APP} runs with PROXY_TRAFFIC_LOG=1")
@@ -75,7 +75,7 @@ def all_of(folder: Path) -> list[CaptureFolder]:
 
 
 def named(name: str, captures: Sequence[CaptureFolder]) -> CaptureFolder:
-    """By the beginning of the request id or of the folder's name, or by path. Raises ConfigError."""
+    """The capture with this prefix of its request id or folder, or this path. Raises ConfigError."""
     if "/" in name or "\\" in name:
         capture = capture_at(Path(name).absolute())
         if capture is None or not capture.path.is_dir():
@@ -101,12 +101,12 @@ def chosen(name: str | None, arguments: argparse.Namespace, context: Context) ->
 
 
 def of_session(session: str | None, captures: Iterable[CaptureFolder]) -> list[CaptureFolder]:
-    """Those whose session begins so; all without one."""
+    """The captures whose session has this prefix; all without one."""
     return [one for one in captures if one.session.startswith(session or "")]
 
 
 def older_than(seconds: float | None, captures: Iterable[CaptureFolder]) -> list[CaptureFolder]:
-    """Those that began longer ago; all without an age."""
+    """The captures that began longer ago; all without an age."""
     if seconds is None:
         return [*captures]
     limit = time.time() - seconds
@@ -114,7 +114,7 @@ def older_than(seconds: float | None, captures: Iterable[CaptureFolder]) -> list
 
 
 def age(text: str) -> int:
-    """`7d`, `12h`, `30m` or `45s` as seconds. Raises ArgumentTypeError."""
+    """Parses `7d`, `12h`, `30m` or `45s` as seconds. Raises ArgumentTypeError."""
     found = _AGE.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number with s, m, h or d, like 7d")

@@ -1,4 +1,4 @@
-"""What an upstream really said: captures that are kept in memory, and their lines for a reader."""
+"""The answers of an upstream as they came: captures in memory, and their lines for a reader."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from proxy.core.hiding.texts import redacted_error
+from proxy.core.hiding.walk import redacted, redacted_headers
 from proxy.core.sse import SSEDecoder
 from proxy.observe.capture.contract import (
     AttemptCapture,
@@ -17,15 +19,14 @@ from proxy.observe.capture.contract import (
     NullCapture,
     RequestCapture,
 )
-from proxy.observe.capture.redaction import redacted, redacted_error, redacted_headers
 
-#: Of one answer; tiny answers have a few kilobytes.
+#: Bytes of one answer; tiny answers have a few kilobytes.
 MAX_BYTES, MAX_EVENTS = 512 * 1024, 4_096
 #: Characters of an event, and of all headers.
 MAX_SHOWN, MAX_SHOWN_HEADERS = 700, 3_000
-#: Events at the end that are shown beside the first of each kind.
+#: Last events that are shown besides the first of each kind.
 LAST = 3
-#: Kinds of events that are counted, and characters of the name of one.
+#: Kinds of events that are counted, and characters of a kind's name.
 MAX_KINDS, MAX_KIND = 20, 80
 #: Attempts of one request: the runner of attempts repeats a few times.
 MAX_ATTEMPTS = 16
@@ -65,7 +66,7 @@ class SeenAttempt(NullAttempt):
 
 @dataclass(frozen=True, slots=True)
 class _SeenRequest(NullCapture):
-    """One request: its attempts go into the list of all."""
+    """One request, which adds its attempts to the list of all."""
 
     kept: list[SeenAttempt] = field(default_factory=list)
 
@@ -78,8 +79,8 @@ class _SeenRequest(NullCapture):
         return seen
 
 
-class Attempts:
-    """Captures in memory: the attempts of the requests since the list was cleared, in their order."""
+class MemoryCaptures:
+    """Captures in memory: the attempts since the list was cleared, in their order."""
 
     on = True
 
@@ -91,7 +92,7 @@ class Attempts:
 
 
 def attempt_lines(attempt: SeenAttempt) -> Iterator[str]:
-    """What was sent in outline, and what came: redacted, a line each."""
+    """The request in outline, and the answer, redacted, as lines."""
     yield f"sent: {attempt.transport} {attempt.method} {redacted_error(attempt.url)}, {_outline(attempt.body)}"
     if attempt.status is not None:
         yield f"answered: {attempt.status}, {_shown(redacted_headers(attempt.answer.items()), MAX_SHOWN_HEADERS)}"
@@ -108,7 +109,7 @@ def attempt_lines(attempt: SeenAttempt) -> Iterator[str]:
 
 
 def _examples(events: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    """The first of each kind and the last few, with their numbers: what a service renamed may be in any of them."""
+    """The first event of each kind and the last few, with their numbers: a renamed member may be in any of them."""
     shown: set[str] = set()
     for number, event in enumerate(events, 1):
         kind = _kind(event)
@@ -119,7 +120,7 @@ def _examples(events: Sequence[Any]) -> Iterator[tuple[int, Any]]:
 
 
 def _outline(body: Body) -> str:
-    """The members of a body, without what they say."""
+    """The members of a body, without their texts."""
     if isinstance(body, bytes):
         try:
             body = json.loads(body)
@@ -131,7 +132,7 @@ def _outline(body: Body) -> str:
 
 
 def _events(raw: bytes) -> Iterator[Any]:
-    """Those of server-sent events; a body that is none is one."""
+    """The server-sent events; any other body is one event."""
     decoder = SSEDecoder()
     found = [data for _, data in (*decoder.feed(raw), *decoder.end())]
     for data in found or ([raw] if raw else []):
@@ -142,7 +143,7 @@ def _events(raw: bytes) -> Iterator[Any]:
 
 
 def _kind(event: Any) -> str:
-    """What a service calls an event: its type; a chunk of the chat API is told by what it brings."""
+    """The type of an event; for a chunk of the chat API, the name of its content."""
     if not isinstance(event, Mapping):
         return str(event)[:MAX_KIND]
     if isinstance(event.get("type"), str):
@@ -162,7 +163,7 @@ def _error(body: bytes) -> str:
 
 
 def _shown(value: Any, most: int = MAX_SHOWN) -> str:
-    """A long one without its middle: usage and reasons stand at the end."""
+    """The event, without the middle if it is long: usage and reasons are at the end."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} [… {len(text) - 2 * half} more …] {text[-half:]}"

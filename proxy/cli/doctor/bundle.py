@@ -1,7 +1,7 @@
 """`doctor --bundle`: an archive to attach to a bug report.
 
-It has the report, names and sources of the settings, the end of the log, the newest failed answers without what was
-written to a model, names and rights of the files, and the models. Whatever is in it went through a `Scrubber`.
+It has the report, names and sources of the settings, the end of the log, the newest failed answers without the texts of
+the conversation, names and rights of the files, and the models. All of it went through a `Scrubber`.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from proxy.config import ConfigError
 from proxy.observe.capture.layout import TRAFFIC
 from proxy.version import __version__
 
-#: Of the log: so much of its end is read, and so many records of it are kept.
+#: Bytes read from the end of the log, and records kept of them.
 LOG_BYTES, LOG_RECORDS = 1024 * 1024, 2_000
-#: The newest failed answers, and of each.
+#: Failed answers, the newest, and bytes of each.
 ERROR_FILES, ERROR_BYTES = 5, 64 * 1024
 #: Files that are listed.
 LISTED = 500
 _PACKAGES = ("aiohttp", "tiktoken", "multidict", "yarl")
-#: Variables of which the bundle tells that they are set, never the value.
+#: Variables whose presence the bundle shows, never their values.
 _NAMED = ("PROXY_", "ANTHROPIC_", "CLAUDE_", "OPENAI_", "CODEX_", "SSL_", "XDG_", "OPENCODE_", "CURSOR_")
 _NAMED_TOO = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "TERM", "NO_COLOR")
 
 
 def write_bundle(target: Path, sections: Sequence[Section], setup: Setup, *, say: Say) -> Path:
-    """Writes the archive, for its owner alone, and says what is in it. Raises ConfigError for a file that exists."""
+    """Writes the archive, private to its owner, and lists its contents. Raises ConfigError for a file that exists."""
     members = {name: data.encode("utf-8", "replace") for name, data in _members(sections, setup)}
     path = target / time.strftime(f"{APP}-bundle-%Y%m%d-%H%M%S.tar.gz") if target.is_dir() else target
     try:
@@ -89,7 +89,7 @@ def _versions() -> dict[str, str]:
 
 
 def _settings(setup: Setup) -> Any:
-    """The rows have names with dots, of which none says that its value is a secret: those are hidden already."""
+    """The settings as rows. Their names do not mark secrets, but these are hidden already."""
     if setup.file is None:
         return "they cannot be read, see the report"
     rows = shown_settings(setup.file, setup.context)
@@ -105,7 +105,8 @@ def _variables(setup: Setup) -> list[str]:
 
 
 def _files(setup: Setup) -> list[str]:
-    """Rights, size, age and name of what is in both folders. Captures are only counted: their names are sessions'."""
+    """Rights, size, age and name of the files in both folders. Captures are only counted: their names have session
+    ids."""
     lines: list[str] = []
     for title, root in (("config", setup.config_root), ("state", setup.state_root)):
         lines.append(f"<{title}> is {root}")
@@ -141,7 +142,7 @@ def _record(line: bytes, scrubber: Scrubber) -> str:
 
 
 def _end_of(path: Path, most: int) -> bytes:
-    """Whole lines from the end of a file; nothing where there is none."""
+    """Whole lines from the end of a file; none if it does not exist."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -153,7 +154,7 @@ def _end_of(path: Path, most: int) -> bytes:
 
 
 def _errors(setup: Setup, scrubber: Scrubber) -> Iterator[Any]:
-    """The newest first; their names begin with the time."""
+    """The failed answers, newest first: their names begin with the time."""
     try:
         newest = sorted((setup.state_root / "errors").glob("*.json"), reverse=True)[:ERROR_FILES]
     except OSError:

@@ -1,4 +1,4 @@
-"""Who vouches for a TLS server, and what this machine trusts. Pure but for the files that are looked at."""
+"""The issuers of TLS certificates, and the authorities that this machine trusts. Pure except for the files it reads."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Tag = tuple[int, bytes]
 
 
 def issuer_in(certificate: bytes) -> str:
-    """Who issued a certificate (DER), "" where that cannot be read: it may be of anybody."""
+    """The issuer of a certificate (DER), "" where that is unreadable: anyone may have sent it."""
     try:
         (_, whole), *_ = _parts(certificate)
         (_, signed), *_ = _parts(whole)
         members = [part for part in _parts(signed) if part[0] != _VERSION]
-        names = dict(_names(members[2][1]))  # behind the number and the algorithm
+        names = dict(_names(members[2][1]))  # after the number and the algorithm
     except (ValueError, IndexError):
         return ""
     found = names.get(_ORGANISATION) or names.get(_COMMON) or b""
     return found.decode("utf-8", "replace")
 
 
-def issuer_of(told: Mapping[str, Any]) -> str:
-    """The same of what `ssl` tells of a certificate that is trusted."""
-    names = {name: value for part in told.get("issuer", ()) for name, value in part}
+def issuer_of(certificate: Mapping[str, Any]) -> str:
+    """The issuer of a trusted certificate, as `ssl` returns it."""
+    names = {name: value for part in certificate.get("issuer", ()) for name, value in part}
     return str(names.get("organizationName") or names.get("commonName") or "")
 
 
@@ -45,7 +45,7 @@ def _names(issuer: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _parts(data: bytes) -> list[Tag]:
-    """The values that follow each other: tag and content. Raises ValueError, IndexError."""
+    """Consecutive values: tag and content. Raises ValueError, IndexError."""
     found, at = [], 0
     while at < len(data):
         tag, length, at = data[at], data[at + 1], at + 2
@@ -60,7 +60,7 @@ def _parts(data: bytes) -> list[Tag]:
 
 
 def check_certificates(setup: Setup) -> Sequence[Finding]:
-    """The authorities that are trusted: those of the variables, or of the system."""
+    """Checks the trusted authorities: those of the variables, or of the system."""
     found = [*_named_file(setup), *_named_folder(setup)]
     if found:
         return found
@@ -97,7 +97,7 @@ def _named_folder(setup: Setup) -> Iterator[Finding]:
         yield fail(f"SSL_CERT_DIR: {path} cannot be read", why, setup.unset("SSL_CERT_DIR"))
         return
     if not filled:
-        why = "OpenSSL trusts nobody by it"
+        why = "OpenSSL trusts no authority by it"
         yield warn(f"SSL_CERT_DIR: {path} is empty", why, setup.unset("SSL_CERT_DIR"))
         return
     yield note(f"SSL_CERT_DIR: {path}", "trusted in place of the folder of the system")

@@ -1,4 +1,4 @@
-"""The set-up of this user as far as it can be read, the table of checks, and the one loop over it."""
+"""The user's set-up as far as it can be read, the table of checks, and the one loop over it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def _file(context: Context) -> ConfigFile | None:
         return None
 
 
-#: In the order in which they are printed: what later ones depend on comes first.
+#: In the order of printing: later ones depend on earlier ones.
 GROUPS: tuple[Group, ...] = (SETTINGS, FILES, LISTENER, SIGN_INS, NETWORK, CLOCK, CLIENTS, DATA)
 
 
 async def examine(setup: Setup, begin: Callable[[Group], None]) -> AsyncIterator[Section]:
-    """Yields what each group found, as soon as it is known; calls `begin` before the group is looked at."""
+    """Yields the findings of each group as soon as they are known; calls `begin` before each group."""
     for group in GROUPS:
         begin(group)
         found: list[Finding] = []
@@ -50,7 +50,7 @@ async def examine(setup: Setup, begin: Callable[[Group], None]) -> AsyncIterator
 
 
 async def _found(check: Check, setup: Setup) -> list[Finding]:
-    """What one check found. An exception in it is a finding like others, so the rest is looked at all the same."""
+    """The findings of one check. An exception becomes a finding, so that the other checks still run."""
     try:
         found = check(setup)
         return [*(await found if inspect.isawaitable(found) else found)]

@@ -27,7 +27,7 @@ MAX_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """What a file says; `problem` is why it cannot be read."""
+    """The parsed file; `problem`: why it cannot be read."""
 
     path: Path
     content: Mapping[str, Any]
@@ -35,7 +35,7 @@ class ClientFile:
 
 
 def claude_files(setup: Setup) -> list[ClientFile]:
-    """The settings of Claude Code that there are, the one that wins last."""
+    """The existing settings files of Claude Code, the strongest last."""
     own = Path(setup.environment.get("CLAUDE_CONFIG_DIR") or setup.home / ".claude")
     here = Path.cwd() / ".claude"
     wanted = (own / "settings.json", here / "settings.json", here / "settings.local.json")
@@ -107,7 +107,7 @@ class Environment:
 
 
 def claude_environment(setup: Setup) -> Environment:
-    """The variables of the shell, and over them the `env` blocks."""
+    """The variables of the shell, overridden by the `env` blocks."""
     values, places = dict(setup.environment), {}
     for file in claude_files(setup):
         block = file.content.get("env")
@@ -117,7 +117,7 @@ def claude_environment(setup: Setup) -> Environment:
 
 
 def check_claude_files(setup: Setup) -> Sequence[Finding]:
-    """Files that cannot be read, and those that win over the shell."""
+    """Checks for files that cannot be read, and for those that win over the shell."""
     found: list[Finding] = []
     for file in claude_files(setup):
         if file.problem:
@@ -144,7 +144,7 @@ def _replacing(file: ClientFile, setup: Setup) -> Iterator[Finding]:
             yield note(f"{file.path} has an apiKeyHelper", why, f"remove apiKeyHelper from {file.path}")
 
 
-#: command -> the client, and the versions that were tried; the table of docs/clients says with what
+#: command -> the client, and the versions that were tried; see the table of docs/clients
 TRIED = {
     "claude": ("Claude Code", ("2.1.330", "2.1.197")),
     "codex": ("Codex CLI", ("0.169.0",)),
@@ -154,7 +154,7 @@ TRIED = {
     "aider": ("aider", ("0.86.2",)),
     "llm": ("llm", ("0.36",)),
 }
-#: A client that starts slowly needs a second or two; one that waits for something is ended.
+#: Seconds for a client to answer: a slow one needs one or two; one that waits for input is ended.
 VERSION_S = 8.0
 _VERSION = re.compile(r"\b\d+(?:\.\d+)+\b")
 #: Bytes that are read of a client's output.
@@ -162,7 +162,7 @@ MAX_OUTPUT_BYTES = 4096
 
 
 async def check_versions(setup: Setup) -> Sequence[Finding]:
-    """All at one time: each command is run with `--version`."""
+    """Runs each client with `--version`, all at the same time."""
     path = setup.environment.get("PATH")
     there = {name: place for name in TRIED if (place := shutil.which(name, path=path)) is not None}
     if not there:
@@ -182,8 +182,8 @@ def _of(name: str, place: str, version: str) -> Finding:
 
 
 async def _version(place: str, setup: Setup) -> str:
-    """ "" when it cannot be had. It writes into a file: the other end of a pipe may outlive it in a process that it
-    started, and would be waited for."""
+    """The version, "" without one. The client writes to a file: a process that it started might keep a pipe open, and
+    would be waited for."""
     with tempfile.TemporaryFile() as output:
         try:
             process = await asyncio.create_subprocess_exec(
@@ -212,7 +212,7 @@ async def _version(place: str, setup: Setup) -> str:
 
 
 def _end(process: asyncio.subprocess.Process) -> None:
-    """With all that it started, where processes have groups."""
+    """Ends a process, with all that it started where processes have groups."""
     try:
         os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
     except ProcessLookupError:  # it ended at this moment

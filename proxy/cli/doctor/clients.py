@@ -1,4 +1,4 @@
-"""The environment of the clients: whether what is started in this shell comes to this proxy, and gets its models."""
+"""The environment of the clients: whether clients started in this shell reach this proxy, and get its models."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ MODELS = (
     "CLAUDE_CODE_SUBAGENT_MODEL",
     "ANTHROPIC_CUSTOM_MODEL_OPTION",
 )
-#: Words of the client for a model that it chooses itself.
+#: Names of the client for models that it chooses itself.
 _OWN_WORDS = frozenset({"default", "inherit", "opusplan", "best"})
-#: What makes Claude Code leave the base URL alone.
+#: Variables that make Claude Code ignore the base URL.
 CLOUDS = tuple(name for name in ELSEWHERE if name.startswith("CLAUDE_CODE_USE_"))
 _WINDOW = "CLAUDE_CODE_MAX_CONTEXT_TOKENS"
 _DISCOVERY = "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY"
@@ -53,7 +53,7 @@ _LOOPBACK = "localhost,127.0.0.1,::1"
 
 
 def own_url(setup: Setup) -> str:
-    """Where clients reach the proxy of these settings."""
+    """The address of the proxy with these settings, for clients."""
     return reachable(setup.config.bind_address, setup.config.port)
 
 
@@ -69,7 +69,7 @@ def _is_ours(url: str, setup: Setup) -> bool:
 
 
 def _is_listened_to(host: str, setup: Setup) -> bool:
-    """Whether an address of this machine is one that the proxy listens on; a name stands for both kinds."""
+    """Whether the proxy listens on this address of the machine; a name means both kinds of address."""
     try:
         asked, own = ipaddress.ip_address(host), ipaddress.ip_address(setup.config.bind_address)
     except ValueError:
@@ -85,9 +85,9 @@ def _host(url: str) -> str:
 
 
 def _place_problems(name: str, url: str, setup: Setup, suffix: str) -> Iterator[tuple[str, str]]:
-    """What is wrong with a base URL that is meant for this proxy, and why.
+    """The faults of a base URL that is meant for this proxy, with reasons.
 
-    suffix  what it has to end with behind the port
+    suffix  its required end after the port
     """
     try:
         parts = urlsplit(url)
@@ -106,11 +106,11 @@ def _place_problems(name: str, url: str, setup: Setup, suffix: str) -> Iterator[
         yield f"{name} begins with https", "the proxy speaks plain HTTP on this machine"
     elif _is_ours(url, setup) and parts.path.rstrip("/") != suffix:
         found = parts.path.rstrip("/") or "nothing"
-        yield f"{name} ends with {found} behind the port", f"expected {suffix or 'nothing: the client adds /v1 itself'}"
+        yield f"{name} ends with {found} after the port", f"expected {suffix or 'nothing: the client adds /v1 itself'}"
 
 
 def check_anthropic(setup: Setup) -> Sequence[Finding]:
-    """Where Claude Code and the Anthropic SDK go, and with which key."""
+    """Checks the address and the key that Claude Code and the Anthropic SDK use."""
     seen = claude_environment(setup)
     base = seen.get(_BASE)
     if not base:
@@ -151,7 +151,7 @@ def _opens(key: str, setup: Setup) -> bool:
 
 
 def _with_key(setup: Setup, client: str) -> str:
-    """What gives this shell the address and the key, wherever the key is set."""
+    """The command that gives this shell the address and the key, wherever the key is set."""
     return setup.shell.use.format(f"{setup.program} env {client}")
 
 
@@ -163,7 +163,7 @@ def _clouds(seen: Environment, setup: Setup) -> Iterator[Finding]:
 
 
 def check_models(setup: Setup) -> Sequence[Finding]:
-    """Names of models that nobody has: in variables, and in the settings of Claude Code with its model picker."""
+    """Checks for unknown models: in variables, and in the settings of Claude Code with its model picker."""
     seen = claude_environment(setup)
     if not _is_ours(seen.get(_BASE), setup):
         return []
@@ -195,20 +195,20 @@ def _known(setup: Setup) -> list[str]:
 
 
 def _window(seen: Environment, setup: Setup) -> Iterator[Finding]:
-    """The client takes a million tokens for a name that it does not know, and compacts too late."""
+    """Checks the context window: the client assumes a million tokens for an unknown name, and compacts too late."""
     model = normalise_model(seen.get(MODELS[0]))
     windows = [catalog.limits_of(model).context for catalog in _catalogs(setup) if model in catalog.models]
     window = next(iter(windows), None)
-    told = seen.get(_WINDOW)
-    if window is None or (told.isdecimal() and int(told) <= window):
+    declared = seen.get(_WINDOW)
+    if window is None or (declared.isdecimal() and int(declared) <= window):
         return
-    fault = "more than" if told else "not set, and Claude Code does not know"
+    fault = "more than" if declared else "not set, and Claude Code does not know"
     what = f"{seen.where(_WINDOW)} is {fault} the window of {model}"
     yield note(what, "it compacts too late", seen.set(_WINDOW, window, setup))
 
 
 def check_picker(setup: Setup) -> Sequence[Finding]:
-    """The two switches that together fill the model picker of Claude Code."""
+    """Checks the two switches that together fill the model picker of Claude Code."""
     seen, names = claude_environment(setup), setup.config.claude_names
     if not _is_ours(seen.get(_BASE), setup):
         return []
@@ -223,7 +223,7 @@ def check_picker(setup: Setup) -> Sequence[Finding]:
 
 
 def check_openai(setup: Setup) -> Sequence[Finding]:
-    """Where clients of OpenAI's APIs go."""
+    """Checks the address that clients of OpenAI's APIs use."""
     base = setup.environment.get(_OPENAI_BASE, "").strip()
     if not base:
         return []
@@ -249,7 +249,7 @@ def _openai_routes(what: str, setup: Setup) -> Iterator[Finding]:
 
 
 def check_codex(setup: Setup) -> Sequence[Finding]:
-    """The providers in Codex CLI's config.toml that lead to this machine."""
+    """Checks the providers in Codex CLI's config.toml that lead to this machine."""
     file = codex_file(setup)
     if file is None:
         return []
@@ -291,7 +291,7 @@ def _codex_row(file: ClientFile, name: str, row: Mapping[str, Any], setup: Setup
 
 
 def check_client_proxies(setup: Setup) -> Sequence[Finding]:
-    """An outgoing proxy for HTTP that clients would ask for this machine."""
+    """Checks for an outgoing HTTP proxy that clients would use even for this machine."""
     variables = {name.upper(): name for name in setup.environment if setup.environment[name].strip()}
     name = variables.get("HTTP_PROXY") or variables.get("ALL_PROXY")
     exempt = setup.environment.get(variables.get("NO_PROXY", ""), "")

@@ -37,7 +37,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
     if arguments.live and (arguments.json or arguments.offline or arguments.bundle is not None):
-        raise ConfigError("--live stands alone, with --model at most")
+        raise ConfigError("--live takes no other option than --model")
     if arguments.model and not arguments.live:
         raise ConfigError("--model needs --live LABEL")
     if arguments.live:
@@ -69,7 +69,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _aside(line: str) -> None:
-    """What is no part of the JSON."""
+    """Prints a line that is not part of the JSON."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What the program stands on: its vocabulary, room on the disk, memory, open files."""
+"""The resources of the program: its vocabulary, room on the disk, memory, open files."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ FEW_INODES = 1_000
 OWN_BYTES = 128 * _MIB
 #: Each request has two connections.
 FEW_FILES = 512
-#: Where the limit of a container stands: the newer form, and the older one.
+#: Files with the limit of a container: the newer form, and the older one.
 MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 #: No limit, in the older form.
 _UNLIMITED = 2**60
 
 
 def check_vocabulary(_setup: Setup) -> Sequence[Finding]:
-    """Whether tokens can be counted."""
+    """Checks whether tokens can be counted."""
     from proxy.providers.upstream import tokenizer
 
     try:
         tokenizer.load_encoding()
     except Exception as error:  # a file that is missing or damaged, a library that does not load
         why = f"{type(error).__name__}: {error}; tokens are estimated instead"
-        pip = f"{sys.executable} -m pip install --force-reinstall WHEEL"  # by its name an index could give anybody's
+        pip = f"{sys.executable} -m pip install --force-reinstall WHEEL"  # an index may have another one
         return [fail("the vocabulary cannot be used", why, pip)]
     return [ok("the vocabulary is whole")]
 
 
 def check_import_name(_setup: Setup) -> Sequence[Finding]:
-    """Whether somebody else in this environment writes to the folder of this package."""
+    """Checks whether another distribution in this environment writes to the folder of this package."""
     others = other_owners()
     if not others:
         return []
@@ -49,7 +49,7 @@ def check_import_name(_setup: Setup) -> Sequence[Finding]:
 
 
 def check_disk(setup: Setup) -> Sequence[Finding]:
-    """Where the log is, and where renewed sign-ins are saved, if that is another disk."""
+    """Checks the disk of the log, and that of renewed sign-ins if it is another one."""
     found: list[Finding] = []
     disks = {nearest_folder(root).stat().st_dev: root for root in (setup.config_root, setup.state_root)}
     for root in disks.values():
@@ -77,7 +77,7 @@ def _room(free: int, what: str, cure: str) -> Finding:
 
 
 def check_memory(setup: Setup) -> Sequence[Finding]:
-    """The limit of a container, beside what the settings allow."""
+    """Compares the limit of a container with the settings."""
     limit = _memory_limit()
     if limit is None:
         return []

@@ -1,4 +1,4 @@
-"""The folders of settings, credentials and state: who may read them, what was left behind, how much there is."""
+"""The folders of settings, credentials and state: their rights, leftovers and sizes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from proxy.providers.accounts.named import credential_folders, names_in, root_of
 
 #: A renewal takes seconds; a marker or a temporary file that is older was left by a process that died.
 LEFT_AFTER_S = 120.0
-#: Of the log and its older parts together.
+#: Bytes of the log and its older parts together.
 MUCH_LOG_BYTES = 200 * 1024 * 1024
-#: Files of one folder that are looked at: nobody has more, unless somebody keeps other things there.
+#: Files of one folder that are looked at: more of them only come from elsewhere.
 MAX_FILES = 10_000
 
 
 def check_credentials(setup: Setup) -> Sequence[Finding]:
-    """Each folder of a provider and what is in it."""
+    """Checks each folder of a provider and its files."""
     found: list[Finding] = []
     root = setup.config_root
     if not root.is_dir():
@@ -42,7 +42,7 @@ def check_credentials(setup: Setup) -> Sequence[Finding]:
     found += _foreign(paths, setup)
     for path in paths:
         found += _rights(path, is_root=path == root)
-    return found or [ok(f"{root}: nobody else can read the credentials")]
+    return found or [ok(f"{root}: no other user can read the credentials")]
 
 
 def _is_entered(folder: Path) -> bool:
@@ -50,7 +50,7 @@ def _is_entered(folder: Path) -> bool:
 
 
 def usable_again(path: Path, setup: Setup) -> str:
-    """The command that lets this user read and write what there is."""
+    """The command that lets this user read and write the files."""
     user, place = own_id(), _quoted(path)
     if user is None:
         return f"look at the rights of {place}"
@@ -60,7 +60,8 @@ def usable_again(path: Path, setup: Setup) -> str:
 
 
 def _held(setup: Setup) -> Iterator[Path]:
-    """What must be its owner's alone: folders of credentials, what they hold, and a config.json with a secret."""
+    """The paths that must be private to their owner: folders of credentials, their files, and a config.json with a
+    secret."""
     for entry in setup.context.providers:
         for folder in credential_folders(setup.config_root, entry.label):
             if folder.is_dir():
@@ -79,7 +80,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _foreign(paths: Sequence[Path], setup: Setup) -> Iterator[Finding]:
-    """All of them in one finding: as after `sudo`, one command mends them."""
+    """One finding for all files of other users: after `sudo`, one command mends them."""
     user = own_id()
     foreign = [path for path in paths if user is not None and _owner(path) not in (None, user)]
     if foreign:
@@ -119,7 +120,7 @@ def _quoted(path: Path) -> str:
 
 
 def check_leftovers(setup: Setup) -> Sequence[Finding]:
-    """What a process that died, or one that hangs, has left beside a credential."""
+    """Checks for leftovers of dead or hanging processes beside a credential."""
     found: list[Finding] = []
     for label, name in _accounts(setup):
         file = CredentialFile(root_of(setup.config_root, label, name), label)
@@ -139,13 +140,13 @@ def check_leftovers(setup: Setup) -> Sequence[Finding]:
 
 
 def _accounts(setup: Setup) -> Iterator[tuple[str, str]]:
-    """Label of the provider and name of each account."""
+    """The provider's label and the name of each account."""
     for label in (entry.label for entry in setup.context.providers):
         yield from ((label, name) for name in (DEFAULT, *names_in(setup.config_root, label)))
 
 
 def _age(path: Path) -> float:
-    """Seconds since it was changed; 0 for one that is not there."""
+    """Seconds since its last change; 0 for a missing file."""
     try:
         return time.time() - path.stat().st_mtime
     except OSError:
@@ -167,7 +168,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def check_state(setup: Setup) -> Sequence[Finding]:
-    """Whether the log can be written, and how much there is of it."""
+    """Checks whether the log can be written, and its size."""
     root = setup.state_root
     place = nearest_folder(root)
     blocked = next((path for path in (root, *root.parents) if is_file(path)), None)
@@ -202,7 +203,7 @@ def _stat_size(path: Path) -> int:
 
 
 def check_captures(setup: Setup) -> Sequence[Finding]:
-    """Prompts that lie on the disk."""
+    """Checks for captures: these are prompts on the disk."""
     folder = setup.state_root / TRAFFIC
     found = []
     if setup.config.captures:

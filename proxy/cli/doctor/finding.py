@@ -1,4 +1,4 @@
-"""What a check is given, and what it finds."""
+"""The input of a check, and its findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proxy.cli.launch.shells import SHELLS, Shell, usual_shell
 from proxy.cli.paths import config_root, state_root
 from proxy.config import Config
 
-#: In the order in which they weigh.
+#: By weight, the lightest first.
 LEVELS = ("ok", "note", "warn", "fail")
 Level = Literal["ok", "note", "warn", "fail"]
 
@@ -27,12 +27,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result for one checked thing.
 
     level  ok; note: worth knowing; warn: something will not work as meant; fail: something does not work
-    what   in a few words, for somebody who reads only this
-    why    what follows from it, or how it is known
-    cure   the exact command or edit that mends it; warnings and failures always have one
+    what   in a few words, for users who read nothing else
+    why    the consequence, or the evidence
+    cure   the exact command or edit; warnings and failures always have one
     """
 
     level: Level
@@ -59,13 +59,13 @@ def fail(what: str, why: str, cure: str) -> Finding:
 
 @dataclass(slots=True)
 class Setup:
-    """What is looked at.
+    """The set-up that is checked.
 
     file     the settings; None where they cannot be used, and then `config` has the defaults
     known    the sign-ins as they are stored
-    offline  nobody is asked
-    say      tells the user something before it is done
-    asked    the hosts that were asked, as they were told to the user
+    offline  no host is asked
+    say      informs the user before an action
+    asked    the hosts that were asked, as shown to the user
     skews    seconds that this machine's clock is ahead of each host that was asked
     """
 
@@ -104,11 +104,11 @@ class Setup:
         return SHELLS[usual_shell(self.environment, sys.platform)]
 
     def unset(self, name: str) -> str:
-        """What takes a variable away in the shell of the user."""
+        """The command that unsets a variable in the user's shell."""
         return self.shell.unset(name)
 
     def export(self, name: str, value: object) -> str:
-        """What sets one."""
+        """The command that sets one."""
         return f'$env:{name} = "{value}"' if sys.platform == "win32" else f"export {name}={value}"
 
 
@@ -120,7 +120,7 @@ class Group:
     """Checks that belong together.
 
     name     in JSON; `title` for readers
-    settled  checks of the settings' values: without settings that can be used they would tell of the defaults
+    settled  checks of the settings' values: without usable settings they would check the defaults
     """
 
     name: str
@@ -131,7 +131,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What the checks of a group found."""
+    """The findings of a group."""
 
     group: Group
     findings: tuple[Finding, ...]
@@ -155,7 +155,7 @@ def is_file(path: Path) -> bool:
 
 
 def _is(kind: Callable[[int], bool], path: Path) -> bool:
-    """False as well for what may not be looked at."""
+    """Evaluates a test of a path; False where access is denied."""
     try:
         return kind(path.stat().st_mode)
     except OSError:
@@ -163,7 +163,7 @@ def _is(kind: Callable[[int], bool], path: Path) -> bool:
 
 
 def own_id() -> int | None:
-    """The user that this process runs as; None where users have no numbers."""
+    """The user id of this process; None where users have no numbers."""
     return os.geteuid() if hasattr(os, "geteuid") else None
 
 

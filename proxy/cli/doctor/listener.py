@@ -18,14 +18,14 @@ from proxy.server.callers.keys import FILE_NAME as KEYS
 from proxy.server.callers.keys import read_keys
 from proxy.settings import is_loopback
 
-#: Where the kernel tells of sockets and processes, on Linux.
+#: The kernel's files about sockets and processes, on Linux.
 PROC = Path("/proc")
 #: The state of a socket that listens, in the tables of the kernel.
 _LISTENS = "0A"
 
 
 def check_exposure_of(setup: Setup) -> Sequence[Finding]:
-    """Who can reach the listener."""
+    """Checks who can reach the listener."""
     config = setup.config
     try:
         read_keys(setup.config_root / KEYS)
@@ -38,7 +38,7 @@ def check_exposure_of(setup: Setup) -> Sequence[Finding]:
         return [fail(f"{config.bind_address} would be open to everybody", as_typed(error.message, setup.program), key)]
     if is_open(config, setup.config_root):
         cure = setup.export("PROXY_API_KEY", "$(openssl rand -hex 24)")
-        return [warn(f"{config.bind_address} is open to everybody", "whoever reaches it uses your accounts", cure)]
+        return [warn(f"{config.bind_address} is open to everybody", "anyone who reaches it uses your accounts", cure)]
     if not is_loopback(config.bind_address):
         return [note(f"listens on {config.bind_address}, for callers with the key", "the key travels without TLS")]
     return []
@@ -47,7 +47,7 @@ def check_exposure_of(setup: Setup) -> Sequence[Finding]:
 async def check_port(setup: Setup) -> Sequence[Finding]:
     config = setup.config
     if config.port == 0:
-        return [note("port 0: each start takes another port", "clients have to be told each time")]
+        return [note("port 0: each start takes another port", "clients need the new address each time")]
     where = address(config.bind_address, config.port)
     problem = _bind_problem(config.bind_address, config.port)
     if problem is None:
@@ -64,10 +64,10 @@ async def check_port(setup: Setup) -> Sequence[Finding]:
 
 
 def _bind_problem(host: str, port: int) -> int | None:
-    """Why a listener could not be there, as `errno`."""
+    """Why a listener could not bind, as `errno`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as one:
-        if os.name == "posix":  # elsewhere it would share the port with whoever has it
+        if os.name == "posix":  # elsewhere it would share the port with its holder
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             one.bind((host, port))
@@ -93,19 +93,19 @@ async def _taken(setup: Setup, where: str) -> Finding:
 
 
 def _holder(port: int) -> str:
-    """Name and number of the process that listens on a port, "" where that cannot be told."""
+    """Name and number of the process that listens on a port, "" if unknown."""
     inodes = {f"socket:[{inode}]" for inode, _ in _listening(port)}
     for process in PROC.glob("[0-9]*") if inodes else ():
         try:
             if any(str(link.readlink()) in inodes for link in (process / "fd").iterdir()):
                 return f"{(process / 'comm').read_text().strip()}, process {process.name}"
-        except OSError:  # of somebody else, or gone
+        except OSError:  # of another user, or gone
             continue
     return ""
 
 
 def _listening(port: int) -> Iterator[tuple[str, int]]:
-    """The sockets that listen on a port: inode and user."""
+    """The listening sockets of a port: inode and user."""
     for table in ("net/tcp", "net/tcp6"):
         try:
             lines = (PROC / table).read_text().splitlines()[1:]

@@ -1,7 +1,7 @@
-"""`doctor --live`: one tiny conversation with each service, to see whether its wire is still the one that we know.
+"""`doctor --live`: one tiny conversation with each service, to check whether its wire has changed.
 
 The requests go through the whole proxy, in this process and on a loopback port, with the settings and accounts of the
-user. What the service really answered is shown beside what was expected, without credentials.
+user. The service's real answer is shown beside the expected one, without credentials.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aiohttp import web
 from proxy.cli.account import SignIn, sign_ins
 from proxy.cli.command import APP, Context, say
 from proxy.cli.config_file import ConfigFile, proxies_of
-from proxy.cli.doctor.attempts import Attempts, attempt_lines
+from proxy.cli.doctor.attempts import MemoryCaptures, attempt_lines
 from proxy.cli.doctor.finding import Setup
 from proxy.cli.doctor.report import Style
 from proxy.cli.doctor.scrub import Scrubber
@@ -30,7 +30,7 @@ from proxy.core.sse import SSEDecoder, load_json
 from proxy.providers.entry import Entry, account_titles, named
 from proxy.server.app import create_app
 
-#: For one step: a model that thinks takes its time, but not for this.
+#: Seconds for one step: models may think for long, but not for this.
 STEP_S = 120.0
 MAX_TOKENS = 1024
 TOOL = {
@@ -38,17 +38,17 @@ TOOL = {
     "description": "Reads a file and returns its text.",
     "input_schema": {"type": "object", "properties": {"file_path": {"type": "string"}}, "required": ["file_path"]},
 }
-#: No file: the call is looked at and never run.
+#: Not a real file: the call is checked and never run.
 FILE = "/tmp/model-proxy-doctor.txt"  # noqa: S108
 PLAIN_PROMPT = "Say OK."
 TOOL_PROMPT = f"Call the tool Read once, for the file below, and say nothing else.\nuse Read: {FILE}"
-#: How far the estimate may be from what the service counted: it adds instructions of its own, which only it knows.
+#: Largest factor between the estimate and the service's count, which includes instructions of its own.
 FAR = 20
 
 
 @dataclass(slots=True)
-class Reply:
-    """What came back through the proxy. `answer` is folded out of the stream, or the body of what was answered."""
+class LiveReply:
+    """The proxy's answer. `answer` is folded from the stream, or the body."""
 
     status: int = 0
     answer: dict[str, Any] = field(default_factory=dict)
@@ -66,11 +66,11 @@ class Reply:
         return [block for block in found if isinstance(block, dict)] if isinstance(found, list) else []
 
 
-#: What is wrong with a reply, in words; nothing when it is as expected. The second argument has the replies before it.
-Verdict = Callable[[Reply, Mapping[str, Reply]], Iterator[str]]
+#: Yields the faults of a reply, in words. The second argument has the replies before it.
+Verdict = Callable[[LiveReply, Mapping[str, LiveReply]], Iterator[str]]
 
 
-def _plain(reply: Reply, _before: Mapping[str, Reply]) -> Iterator[str]:
+def _plain(reply: LiveReply, _before: Mapping[str, LiveReply]) -> Iterator[str]:
     if not any(block.get("type") == "text" and block.get("text") for block in reply.blocks):
         yield "there is no text"
     if reply.answer.get("stop_reason") != "end_turn":
@@ -78,7 +78,7 @@ def _plain(reply: Reply, _before: Mapping[str, Reply]) -> Iterator[str]:
     yield from _counted(reply)
 
 
-def _tool(reply: Reply, _before: Mapping[str, Reply]) -> Iterator[str]:
+def _tool(reply: LiveReply, _before: Mapping[str, LiveReply]) -> Iterator[str]:
     calls = [block for block in reply.blocks if block.get("type") == "tool_use"]
     if not calls:
         yield "the tool was not called"
@@ -91,17 +91,17 @@ def _tool(reply: Reply, _before: Mapping[str, Reply]) -> Iterator[str]:
         yield f"it ended with {reply.answer.get('stop_reason')!r}, not with 'tool_use'"
 
 
-def _counted(reply: Reply) -> Iterator[str]:
+def _counted(reply: LiveReply) -> Iterator[str]:
     if not _input_of(reply.usage) or not reply.usage.get("output_tokens"):
-        yield "the service told no usage"
+        yield "the service reported no usage"
 
 
-def _count(reply: Reply, before: Mapping[str, Reply]) -> Iterator[str]:
-    estimate, told = reply.answer.get("input_tokens"), _input_of(before["plain turn"].usage)
+def _count(reply: LiveReply, before: Mapping[str, LiveReply]) -> Iterator[str]:
+    estimate, actual = reply.answer.get("input_tokens"), _input_of(before["plain turn"].usage)
     if not isinstance(estimate, int) or estimate <= 0:
         yield "there is no number"
-    elif told and estimate > told * FAR:
-        yield f"the estimate is {estimate}, and the service counted {told}"
+    elif actual and estimate > actual * FAR:
+        yield f"the estimate is {estimate}, and the service counted {actual}"
 
 
 def _input_of(usage: Mapping[str, Any]) -> int:
@@ -110,10 +110,10 @@ def _input_of(usage: Mapping[str, Any]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LiveStep:
     """One request.
 
-    good  what is said of a reply that is as expected
+    good  the verdict on an expected reply
     """
 
     name: str
@@ -128,41 +128,41 @@ def _asked(prompt: str, **members: Any) -> dict[str, Any]:
 
 
 STEPS = (
-    Step(
+    LiveStep(
         "plain turn", "/v1/messages", _asked(PLAIN_PROMPT, stream=True), _plain, "an answer, its end and its usage came"
     ),
-    Step(
+    LiveStep(
         "tool turn",
         "/v1/messages",
         _asked(TOOL_PROMPT, stream=True, tools=[TOOL]),
         _tool,
         "the tool call came with whole arguments",
     ),
-    Step(
+    LiveStep(
         "count",
         "/v1/messages/count_tokens",
         {"messages": _asked(PLAIN_PROMPT)["messages"]},
         _count,
-        "the estimate, which asks nobody, is of the same size as what the service counted",
+        "the estimate, made without the service, is of the same size as the service's count",
     ),
 )
 
 
 async def live(label: str, model: str | None, context: Context) -> int:
-    """1 when a step of any provider failed. Raises ConfigError for a provider that cannot be asked."""
+    """Runs all conversations; 1 when a step failed. Raises ConfigError for a provider that cannot be asked."""
     file = ConfigFile(context, new=True)
     chosen = _chosen(label, sign_ins(context, file), context)
     if model and len(chosen) > 1:
         raise ConfigError("--model needs one provider: --live LABEL --model NAME")
     setup = Setup(context, file, file.config, ())
-    scrubber, attempts = Scrubber(setup), Attempts()
+    scrubber, attempts = Scrubber(setup), MemoryCaptures()
     say("asks with your account: two tiny answers of each provider, some hundred tokens")
     good = True
     async with _proxy(setup, attempts) as (address, key):
         for entry in chosen:
-            told = _Screen(scrubber, Style.of(sys.stdout, context.environment))
+            screen = _Screen(scrubber, Style.of(sys.stdout, context.environment))
             asked = model or entry.catalog_now(setup.config).main
-            good &= await _provider(entry, asked, (address, key), attempts, told)
+            good &= await _provider(entry, asked, (address, key), attempts, screen)
     if not good:
         say(f"to report it: attach these lines, and what {context.program} doctor --bundle writes")
     return 0 if good else 1
@@ -172,7 +172,7 @@ def _chosen(label: str, known: list[SignIn], context: Context) -> list[Entry]:
     usable = {one.entry.label: one for one in known if one.usable and one.entry.build is not None}
     if label == "all":
         if not usable:
-            raise ConfigError(f"nobody is signed in: {context.program} auth status")
+            raise ConfigError(f"no account is signed in: {context.program} auth status")
         return [one.entry for one in usable.values()]
     entry = named(label, context.providers)
     if entry is None:
@@ -184,7 +184,7 @@ def _chosen(label: str, known: list[SignIn], context: Context) -> list[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class _Screen:
-    """Prints without what a report must not hold."""
+    """Prints lines without secrets."""
 
     scrubber: Scrubber
     style: Style
@@ -197,46 +197,48 @@ class _Screen:
         say(f"  {self.style.mark('fail' if wrong else 'ok')} {self.style.text(self.scrubber.text(words))}")
 
 
-async def _provider(entry: Entry, model: str, place: tuple[str, str], attempts: Attempts, told: _Screen) -> bool:
-    """The steps of one provider; whether all were as expected."""
-    told.line(f"{entry.title}, {model}")
-    replies: dict[str, Reply] = {}
+async def _provider(
+    entry: Entry, model: str, place: tuple[str, str], attempts: MemoryCaptures, screen: _Screen
+) -> bool:
+    """Runs the steps of one provider; whether all replies were as expected."""
+    screen.line(f"{entry.title}, {model}")
+    replies: dict[str, LiveReply] = {}
     all_good = True
     for step in STEPS:
         attempts.kept.clear()
         reply = replies[step.name] = await _sent(step, model, place, session=f"doctor-{step.path}-{step.name}")
         wrong = _wrong(step, reply, replies)
         all_good &= not wrong
-        told.line(f"{step.name}: POST {step.path}, {reply.status or 'no answer'}, {reply.took_s:.1f} s")
+        screen.line(f"{step.name}: POST {step.path}, {reply.status or 'no answer'}, {reply.took_s:.1f} s")
         for attempt in attempts.kept:
             for line in attempt_lines(attempt):
-                told.line(f"    {line}")
-        told.line(f"    usage: {_usage(step, reply)}")
-        told.verdict(wrong, step.good)
+                screen.line(f"    {line}")
+        screen.line(f"    usage: {_usage(step, reply)}")
+        screen.verdict(wrong, step.good)
     tokens = sum(_input_of(reply.usage) + int(reply.usage.get("output_tokens") or 0) for reply in replies.values())
-    told.line(f"{entry.title}: {tokens} tokens in all")
+    screen.line(f"{entry.title}: {tokens} tokens in all")
     return all_good
 
 
-def _wrong(step: Step, reply: Reply, replies: Mapping[str, Reply]) -> list[str]:
+def _wrong(step: LiveStep, reply: LiveReply, replies: Mapping[str, LiveReply]) -> list[str]:
     if reply.error:
         return [reply.error]
     return [*step.wrong(reply, replies)]
 
 
-def _usage(step: Step, reply: Reply) -> str:
+def _usage(step: LiveStep, reply: LiveReply) -> str:
     if step.wrong is _count:
         return f"{reply.answer.get('input_tokens')} tokens, estimated here"
-    told = {name: value for name, value in reply.usage.items() if isinstance(value, int)}
-    return ", ".join(f"{name} {value}" for name, value in told.items()) or "none told"
+    numbers = {name: value for name, value in reply.usage.items() if isinstance(value, int)}
+    return ", ".join(f"{name} {value}" for name, value in numbers.items()) or "none reported"
 
 
 # -- the proxy
 
 
 @asynccontextmanager
-async def _proxy(setup: Setup, attempts: Attempts) -> AsyncIterator[tuple[str, str]]:
-    """A proxy with these settings on a port of its own, until the block ends: where it listens, and its key."""
+async def _proxy(setup: Setup, attempts: MemoryCaptures) -> AsyncIterator[tuple[str, str]]:
+    """Runs a proxy with these settings on a port of its own inside the block; yields its address and its key."""
     config = setup.config.changed(Config, bind_address="127.0.0.1", port=0)
     app = create_app(
         config,
@@ -257,11 +259,11 @@ async def _proxy(setup: Setup, attempts: Attempts) -> AsyncIterator[tuple[str, s
         await runner.cleanup()
 
 
-async def _sent(step: Step, model: str, place: tuple[str, str], *, session: str) -> Reply:
-    """The reply; what goes wrong on the way is in it."""
+async def _sent(step: LiveStep, model: str, place: tuple[str, str], *, session: str) -> LiveReply:
+    """Sends a step; the reply has any failure on the way."""
     address, key = place
     headers = {"x-api-key": key, "x-claude-code-session-id": session.replace(" ", "-").replace("/", "-")}
-    reply, begun = Reply(), time.monotonic()
+    reply, begun = LiveReply(), time.monotonic()
     body = {"model": model, **step.body}
     try:
         async with (
@@ -279,8 +281,8 @@ async def _sent(step: Step, model: str, place: tuple[str, str], *, session: str)
     return reply
 
 
-def _read(body: bytes, kind: str, reply: Reply) -> None:
-    """Raises ValueError and LookupError for what is no answer of ours."""
+def _read(body: bytes, kind: str, reply: LiveReply) -> None:
+    """Reads an answer. Raises ValueError and LookupError for what is not ours."""
     if kind != "text/event-stream":
         reply.answer = load_json(body.decode())
         if reply.status >= 400:

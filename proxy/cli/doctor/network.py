@@ -1,7 +1,7 @@
 """The way to the services: outgoing proxies, certificates, and whether each configured host answers.
 
-Only the hosts of the settings are asked, each once, with a plain GET that carries no credential; the user is told
-which before. With `--offline` nobody is.
+Only the hosts of the settings are asked, each once, with a plain GET that carries no credential; the user sees which
+before. With `--offline` none is.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from proxy.providers.upstream.aiohttp_internals import Connect, Connection
 from proxy.providers.upstream.outgoing_proxy import OutboundConnector, TunnelTimers
 from proxy.settings import is_loopback, rows_of, url
 
-#: For one host: name, connection, TLS and the head of the answer.
+#: Seconds for one host: name, connection, TLS and the head of the answer.
 ASK_S = 8.0
-#: Less, so that it is a silent outgoing proxy that the user hears of.
+#: Less, so that a silent outgoing proxy is named as the cause.
 TUNNEL_S = 6.0
-#: For a name: a system gives a name server that is dead some ten seconds, and cannot be told to stop.
+#: Seconds for a name: a system waits some ten for a dead name server, and cannot be interrupted.
 NAME_S = 5.0
-#: For who vouches for a host that is not trusted.
+#: Seconds for the issuer of an untrusted host.
 ISSUER_S = 3.0
-#: An answer that takes longer is told of: requests begin with such a wait.
+#: Slower answers are reported: requests begin with such a wait.
 SLOW_S = 3.0
 #: Clocks: tokens are renewed five minutes before their end, so with more they are sent when they have ended.
 SKEW_WARN_S, SKEW_FAIL_S = 60.0, 300.0
@@ -52,7 +52,7 @@ _USER_AGENT = "model-proxy-doctor"
 class Place:
     """A host of the settings.
 
-    names  of the settings that lead there
+    names  the settings that lead there
     url    one of them, whole
     """
 
@@ -66,7 +66,7 @@ class Place:
 
 
 def places(setup: Setup) -> list[Place]:
-    """The hosts of the providers that somebody is signed in to; of all that are served while nobody is."""
+    """The hosts of the signed-in providers; those of all served ones while there are none."""
     served = [entry for entry in setup.context.providers if entry.build is not None]
     signed_in = {one.entry.label for one in setup.known if one.state != NOT_SIGNED_IN}
     found: dict[str, Place] = {}
@@ -82,7 +82,7 @@ def places(setup: Setup) -> list[Place]:
 
 
 def check_proxies(setup: Setup) -> Sequence[Finding]:
-    """What the variables say of outgoing proxies."""
+    """Checks the variables of outgoing proxies."""
     if CGI in setup.environment:
         why = "web servers set it for CGI programs, so proxy variables are not believed"
         return [note(f"{CGI} is set: no outgoing proxy is used", why, setup.unset(CGI))]
@@ -102,7 +102,7 @@ def check_proxies(setup: Setup) -> Sequence[Finding]:
 
 
 class _Names(AbstractResolver):
-    """Looks names up in threads that nobody waits for at the end of the program. Raises OSError."""
+    """Looks names up in threads that do not delay the end of the program. Raises OSError."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -125,7 +125,7 @@ class _Names(AbstractResolver):
                 rows = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
             except OSError as failed:
                 error = failed
-            with suppress(RuntimeError):  # nobody waits any more
+            with suppress(RuntimeError):  # no longer awaited
                 loop.call_soon_threadsafe(settle, rows, error)
 
         threading.Thread(target=look_up, daemon=True).start()
@@ -136,7 +136,7 @@ class _Names(AbstractResolver):
             raise OSError(f"no answer of a name server within {NAME_S:g} s") from None
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: nothing is held."""
 
 
 def _resolved(host: str, row: Any) -> ResolveResult:
@@ -146,22 +146,22 @@ def _resolved(host: str, row: Any) -> ResolveResult:
     )
 
 
-class _Seen(OutboundConnector):
-    """Keeps who vouches for the host that was connected to."""
+class _SeenIssuer(OutboundConnector):
+    """Remembers the issuer of the connected host's certificate."""
 
     issuer = ""
 
     async def connect_for(self, request: aiohttp.ClientRequest, connect: Connect) -> Connection:
         connection = await super().connect_for(request, connect)
         transport = connection.transport
-        if transport is not None and (told := transport.get_extra_info("ssl_object")) is not None:
-            self.issuer = issuer_of(told.getpeercert() or {}) or issuer_in(told.getpeercert(True) or b"")
+        if transport is not None and (tls := transport.get_extra_info("ssl_object")) is not None:
+            self.issuer = issuer_of(tls.getpeercert() or {}) or issuer_in(tls.getpeercert(True) or b"")
         return connection
 
 
 @dataclass(frozen=True, slots=True)
 class HostAnswer:
-    """Of a host: the status, the `Date` header, seconds, and who issued its certificate."""
+    """The answer of a host: the status, the `Date` header, seconds, and the issuer of its certificate."""
 
     status: int
     date: str
@@ -172,9 +172,9 @@ class HostAnswer:
 async def ask(address: str, proxies: OutboundProxies, *, verify: bool = True) -> HostAnswer:
     """One GET without a credential. Raises aiohttp's errors, TimeoutError, UpstreamError for an outgoing proxy.
 
-    verify  False: whoever answers is taken for the host, so that it can be told who that is
+    verify  False: accepts any certificate, to find out its issuer
     """
-    connector = _Seen(proxies, clock=time.time, timers=TunnelTimers(TUNNEL_S), resolver=_Names())
+    connector = _SeenIssuer(proxies, clock=time.time, timers=TunnelTimers(TUNNEL_S), resolver=_Names())
     options: dict[str, Any] = {} if verify else {"ssl": False}
     begun = time.monotonic()
     async with aiohttp.ClientSession(
@@ -188,7 +188,7 @@ async def ask(address: str, proxies: OutboundProxies, *, verify: bool = True) ->
 
 
 async def check_hosts(setup: Setup) -> Sequence[Finding]:
-    """Every host at one time."""
+    """Asks all hosts at the same time."""
     asked = places(setup)
     listed = ", ".join(place.shown for place in asked)
     if setup.offline:
@@ -196,8 +196,8 @@ async def check_hosts(setup: Setup) -> Sequence[Finding]:
     try:
         proxies = proxies_of(setup.environment)
     except ConfigError:
-        return []  # is told of above; without a proxy that was wanted nobody is asked
-    setup.say(f"asks, without a credential, the hosts of your settings and nobody else: {listed}")
+        return []  # reported above; without the wanted proxy no host is asked
+    setup.say(f"asks, without a credential, the hosts of your settings and no others: {listed}")
     setup.asked += [place.shown for place in asked]
     return await asyncio.gather(*(_reached(place, proxies, setup) for place in asked))
 
@@ -215,7 +215,7 @@ async def _reached(place: Place, proxies: OutboundProxies, setup: Setup) -> Find
     through = f", through {proxy.address}" if proxy is not None else ""
     what = f"{place.shown} answers ({answer.status}, {answer.took_s:.1f} s{by}{through})"
     if answer.status >= 500:
-        return warn(what, "the service is in trouble, or something between", "try again later; its status page tells")
+        return warn(what, "the service is in trouble, or something between", "try again later; see its status page")
     if answer.took_s > SLOW_S:
         return note(what, "that is slow: each new connection begins with this wait")
     return ok(what)
@@ -248,7 +248,7 @@ def _proxy_cure(place: Place, proxies: OutboundProxies, setup: Setup) -> str:
 
 
 async def _untrusted(place: Place, error: Exception, proxies: OutboundProxies, setup: Setup) -> Finding:
-    """Whose certificate it is: mostly that of a company's proxy, which looks into TLS."""
+    """Names the issuer of an untrusted certificate: often a company's proxy, which looks into TLS."""
     try:
         async with asyncio.timeout(ISSUER_S):
             issuer = (await ask(place.url, proxies, verify=False)).issuer
@@ -263,16 +263,16 @@ async def _untrusted(place: Place, error: Exception, proxies: OutboundProxies, s
 
 def _compare_clock(place: Place, answer: HostAnswer, setup: Setup) -> None:
     try:
-        told = parsedate_to_datetime(answer.date)
+        date = parsedate_to_datetime(answer.date)
     except (TypeError, ValueError):
         return
-    setup.skews[place.shown] = setup.clock() - told.timestamp()
+    setup.skews[place.shown] = setup.clock() - date.timestamp()
 
 
 def check_clock(setup: Setup) -> Sequence[Finding]:
-    """This machine's clock beside those of the hosts that answered; the middle one counts. Time zones have no part."""
+    """Compares this machine's clock with the median of the hosts' clocks, whatever the time zones."""
     if not setup.skews:
-        return [note("the clock was not compared", "no host told the time")]
+        return [note("the clock was not compared", "no host sent the time")]
     skew = sorted(setup.skews.values())[len(setup.skews) // 2]
     if abs(skew) <= SKEW_WARN_S:
         return [ok("the clock agrees with the hosts")]

@@ -1,4 +1,4 @@
-"""The findings for a reader, and for a program."""
+"""Writes the findings for a reader, and for a program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NARROWEST = 30
 
 
 class Style:
-    """What a stream can show."""
+    """The abilities of a stream."""
 
     def __init__(self, *, colour: bool = False, unicode: bool = True, columns: int | None = None) -> None:
         self._colour = colour
@@ -37,7 +37,7 @@ class Style:
 
     @classmethod
     def of(cls, stream: TextIO, environment: Mapping[str, str]) -> Style:
-        """Colours on terminals only, and not where NO_COLOR is set or the terminal is a dumb one."""
+        """Colours only on terminals, and not where NO_COLOR is set or the terminal is dumb."""
         dumb = environment.get("TERM") == "dumb"
         colour = stream.isatty() and not environment.get("NO_COLOR") and not dumb
         encoding = (getattr(stream, "encoding", "") or "").lower()
@@ -53,7 +53,7 @@ class Style:
         return f"\x1b[1m{text}\x1b[0m" if self._colour else text
 
     def wrapped(self, line: str) -> list[str]:
-        """Lines that stand beside the marks on a terminal. Paths are not broken, and cures are not wrapped: they are
+        """The lines beside the marks on a terminal. Paths are not broken, and cures are not wrapped: they are
         copied."""
         if self._columns is None:
             return [line]
@@ -76,16 +76,16 @@ def lines_of(finding: Finding, style: Style) -> list[str]:
 
 
 def section_lines(section: Section, style: Style) -> list[str]:
-    """A group, without its title."""
+    """The lines of a group, without its title."""
     return [line for finding in section.findings for line in lines_of(finding, style)]
 
 
 def summary(sections: Sequence[Section], style: Style) -> str:
     counts: Counter[str] = Counter(finding.level for section in sections for finding in section.findings)
-    told = ", ".join(f"{counts[level]} {level}" for level in reversed(LEVELS) if counts[level])
+    numbers = ", ".join(f"{counts[level]} {level}" for level in reversed(LEVELS) if counts[level])
     failures = counts["fail"]
     verdict = f"{counted(failures, 'thing')} to mend" if failures else "nothing fails"
-    return style.title(f"{verdict} ({told})")
+    return style.title(f"{verdict} ({numbers})")
 
 
 def as_json(sections: Sequence[Section], asked: Sequence[str]) -> dict[str, Any]:

@@ -20,10 +20,11 @@ from proxy.auth.jwt import claims
 from proxy.auth.store import MAX_FILE_BYTES
 from proxy.cli.doctor.client_files import claude_files
 from proxy.cli.doctor.finding import Setup
-from proxy.core.secret import Secret
+from proxy.core.hiding.keys import Level
+from proxy.core.hiding.secret import BLANK, Secret, length_note
+from proxy.core.hiding.texts import redacted_error
+from proxy.core.hiding.walk import redacted
 from proxy.loading import settings_of
-from proxy.observe.capture.redaction import redacted, redacted_error
-from proxy.observe.log.redact import redact
 
 #: Shorter values are words that stand in every text.
 MIN_SECRET = 5
@@ -41,13 +42,7 @@ _OPAQUE = re.compile(r"(?<![\w+/=-])(?=[\w+/=-]*[a-z])(?=[\w+/=-]*[A-Z])(?=[\w+/
 _QUOTED = re.compile(r"(?<!\w)(['\"`])((?:(?!\1)[^\n]|(?<=\w)\1(?=\w))+)\1")
 #: A name of a field or a model has no blank, and is no longer.
 MAX_QUOTED_NAME = 64
-#: Members that hold what somebody wrote, and what a model answered.
-_CONTENT = frozenset(
-    {
-        *("prompt", "prompts", "messages", "input", "content", "text", "system", "instructions", "arguments", "output"),
-        *("body", "request", "tools", "delta", "thinking", "summary", "query", "title", "description", "partial_json"),
-    }
-)
+#: Of a longer text only the beginning is shown.
 MAX_MESSAGE = 500
 
 
@@ -65,58 +60,34 @@ class Scrubber:
     def text(self, text: str) -> str:
         """A text with all of it taken out."""
         if self._secrets is not None:
-            text = self._secrets.sub("[redacted]", text)
+            text = self._secrets.sub(BLANK, text)
         if self._home:
             text = text.replace(self._home, "~")
         if self._host is not None:
             text = self._host.sub("[host]", text)
         text = _EMAIL.sub("[e-mail]", redacted_error(text))
-        return _OPAQUE.sub(lambda found: f"[redacted len={len(found[0])}]", text)
+        return _OPAQUE.sub(lambda found: length_note(found[0]), text)
 
     def value(self, value: Any) -> Any:
         """The same of all texts in a value, its keys included; what is credential or person by its key, too."""
-        return self._each(redacted(redact(value, max_text=None)))
+        return redacted(value, Level.REPORT, self.text)
 
     def record(self, value: Any) -> Any:
         """The same of a record of the log, or of a failed answer: also without what somebody wrote to a model."""
-        return self._each(_without_content(redacted(redact(value, max_text=None))))
+        return redacted(value, Level.RECORD, self._message)
 
-    def _each(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, Mapping):
-            return {self.text(str(name)): self._each(inner) for name, inner in value.items()}
-        return [self._each(one) for one in value] if isinstance(value, list) else value
+    def _message(self, text: str) -> str:
+        shown = _QUOTED.sub(_quoted, self.text(text))
+        return shown if len(shown) <= MAX_MESSAGE else f"{shown[:MAX_MESSAGE]}… [+{len(shown) - MAX_MESSAGE}]"
 
 
 def _counts(text: str) -> bool:
     return len(text) >= MIN_SECRET and text.lower() not in _PLAIN and not (text.isdigit() and len(text) < MIN_NUMBER)
 
 
-def _without_content(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            name: _length(inner) if str(name).lower() in _CONTENT else _without_content(inner)
-            for name, inner in value.items()
-        }
-    if isinstance(value, list):
-        return [_without_content(one) for one in value]
-    if isinstance(value, str):
-        shown = _QUOTED.sub(_quoted, value)
-        return shown if len(shown) <= MAX_MESSAGE else f"{shown[:MAX_MESSAGE]}… [+{len(shown) - MAX_MESSAGE}]"
-    return value
-
-
 def _quoted(found: re.Match[str]) -> str:
     is_name = len(found[2]) <= MAX_QUOTED_NAME and not any(char.isspace() for char in found[2])
     return found[0] if is_name else f"[text len={len(found[2])}]"
-
-
-def _length(value: Any) -> Any:
-    if isinstance(value, int | float) or value is None:
-        return value
-    size = len(value) if isinstance(value, str) else len(json.dumps(value, default=str))
-    return f"[left out, len={size}]"
 
 
 # -- what is secret here

@@ -1,4 +1,4 @@
-"""The settings: whether a start would take them, and what wins over what."""
+"""The settings: whether a start would accept them, and which source wins."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from proxy.config import ConfigError
 from proxy.loading import read_file, settings_of, source_of
 from proxy.version import __version__
 
-#: What a message begins with when a variable is at fault, and what it calls one that is unknown.
+#: Beginnings of messages about a faulty variable, and about an unknown one.
 _VARIABLE = re.compile(r"(?:unknown variable )?([A-Z][A-Z0-9_]+)\b(?=:| is |; )")
-#: What names the folder, the one that wins first; and what it is below otherwise.
+#: Variables that name the folder, the strongest first; and those of its parent otherwise.
 _FOLDERS = (FOLDER_VARIABLE, "XDG_CONFIG_HOME")
 _HOMES = ("HOME", "USERPROFILE")
 _MEANT = re.compile(r"did you mean ([\w.]+)\?")
@@ -32,11 +32,11 @@ def check_program(_setup: Setup) -> Sequence[Finding]:
 
 
 def check_settings(setup: Setup) -> Sequence[Finding]:
-    """All that would stop a start, and all that it would warn of."""
+    """Checks for all that would stop a start, and all that it would warn of."""
     path = setup.config_root / FILE_NAME
     try:
         wrong, warnings = examined(setup.context)
-    except ConfigError as error:  # of the folder, or of a file that is none
+    except ConfigError as error:  # the folder is unreadable, or the file is none
         no_folder = error.message.startswith(FOLDER_VARIABLE)
         cure = f"{setup.program} config init" if no_folder else _readable(path, setup)
         return [fail("the settings cannot be read", error.message, cure)]
@@ -53,7 +53,7 @@ def _readable(path: Path, setup: Setup) -> str:
 
 
 def _cure(message: str, setup: Setup) -> str:
-    """The edit that a message about a setting asks for."""
+    """The edit that mends a setting, from its message."""
     meant, path = _MEANT.search(message), setup.config_root / FILE_NAME
     variable = None if message.startswith(str(path)) else _VARIABLE.match(message)
     if variable:
@@ -63,7 +63,7 @@ def _cure(message: str, setup: Setup) -> str:
 
 
 def check_folder(setup: Setup) -> Sequence[Finding]:
-    """Whether the folder is the one that is meant: without HOME there is none, and a variable may lead to another."""
+    """Checks whether the folder is the intended one: without HOME there is none, and a variable may lead to another."""
     if not any(setup.environment.get(name) for name in _HOMES):
         why = f"folders that belong below your home are looked for below {setup.home}"
         return [warn("HOME is not set", why, 'export HOME="$(getent passwd "$(id -u)" | cut -d: -f6)"')]
@@ -86,7 +86,7 @@ def _is_used(root: Path, setup: Setup) -> bool:
 
 
 def check_overridden(setup: Setup) -> Sequence[Finding]:
-    """Settings that the file has and that a variable replaces."""
+    """Checks for settings of the file that a variable overrides."""
     if setup.file is None:
         return []
     settings, content = settings_of(setup.context.providers), read_file(setup.file.path)

@@ -1,4 +1,4 @@
-"""The accounts, as they are stored: nobody is asked."""
+"""The accounts as stored: no service is asked."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
 from proxy.cli.web_search import web_search
 from proxy.core.allowances.accounts import DEFAULT, for_account
 
-#: What `auth status` tells of the end of an access token: seconds, negative or 0 when it is over.
+#: The line of `auth status` with the end of an access token: seconds, negative or 0 when it is over.
 _EXPIRES = re.compile(r"Expires.*?\bin (-?\d+)s")
-#: Lines that say whose account it is.
+#: Lines that identify the account.
 _PERSONAL = re.compile(r"(Account|User|Email|User ID): (?!\(none\))(.+)")
 _SHOWN = 4
 
 
 def check_sign_ins(setup: Setup) -> Sequence[Finding]:
-    """One finding for each provider that is served."""
+    """Makes one finding for each served provider."""
     served = [one for one in setup.known if one.entry.build is not None]
     found = [_of(one, setup) for one in served]
     if not any(one.usable for one in served):
         first = next((one for one in served if one.state == UNUSABLE), None)
         label = first.entry.label if first else setup.config.alias_provider
-        found.append(fail("nobody is signed in", "one account is enough", f"{setup.program} auth login {label}"))
+        found.append(fail("no account is signed in", "one account is enough", f"{setup.program} auth login {label}"))
     return found
 
 
@@ -36,22 +36,22 @@ def _of(one: SignIn, setup: Setup) -> Finding:
         return fail(f"{one.title}: {UNUSABLE}", "; ".join(one.lines[1:]), cure)
     if not one.usable:
         return note(f"{one.title}: not signed in", f"only needed for its models ({entry.product})", cure)
-    told = "; ".join(hidden(line) for line in one.lines)
+    details = "; ".join(hidden(line) for line in one.lines)
     left = next((int(found[1]) for line in one.lines if (found := _EXPIRES.search(line))), 1)
     if left > 0:
-        return ok(f"{one.title}: signed in", told)
+        return ok(f"{one.title}: signed in", details)
     if _is_renewable(one):
-        return ok(f"{one.title}: signed in; the next request renews it", told)
-    return fail(f"{one.title}: the token has ended, and nothing renews it", told, cure)
+        return ok(f"{one.title}: signed in; the next request renews it", details)
+    return fail(f"{one.title}: the token has ended, and nothing renews it", details, cure)
 
 
 def _is_renewable(one: SignIn) -> bool:
-    """A token in a variable is as it is; a stored one is renewed, unless `auth status` says what to do instead."""
+    """Whether the token is renewed: a stored one is, unless `auth status` names an action; one in a variable is not."""
     return not any("environment (" in line or "To sign in again" in line for line in one.lines)
 
 
 def hidden(line: str) -> str:
-    """A line of `auth status` without whose account it is: the beginning is enough to tell two apart.
+    """A line of `auth status` without the account's name: its beginning is enough to distinguish two.
 
     >>> hidden("Account: 8f14e45f-ceea"), hidden("Account: (none)")
     ('Account: 8f14…', 'Account: (none)')
@@ -60,13 +60,13 @@ def hidden(line: str) -> str:
 
 
 def check_aliases(setup: Setup) -> Sequence[Finding]:
-    """Names like `sonnet` need an account that serves them."""
+    """Checks for an account that serves names like `sonnet`."""
     usable = [one.entry.label for one in setup.known if one.usable and one.entry.build is not None]
     wanted = setup.config.alias_provider
     if not usable or wanted in usable:
         return []
     cure = setup.export("PROXY_ALIAS_PROVIDER", usable[0])
-    return [warn(f"names like opus and haiku go to {wanted}", "nobody is signed in there", cure)]
+    return [warn(f"names like opus and haiku go to {wanted}", "no account is signed in there", cure)]
 
 
 def check_search(setup: Setup) -> Sequence[Finding]:

@@ -1,4 +1,4 @@
-"""What a client needs to use the proxy, as data: its model, variables and options. Defined only here."""
+"""A client's model, variables and options for the proxy, as data. Defined only here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DIRECT = ("no_proxy", "NO_PROXY")
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a client should use.
+    """The proxy and the model that a client should use.
 
     url      of the proxy, without a path
     key      that callers must send; "" for none
@@ -73,7 +73,7 @@ def claude_code(served: Served) -> list[Variable]:
         Variable("ANTHROPIC_BASE_URL", served.url, choice=False),
         Variable("ANTHROPIC_AUTH_TOKEN", served.key or NO_KEY, choice=False),
         Variable("ANTHROPIC_MODEL", served.model),
-        *(Variable(f"ANTHROPIC_DEFAULT_{one.upper()}_MODEL", served.catalog.behind(one)) for one in families),
+        *(Variable(f"ANTHROPIC_DEFAULT_{one.upper()}_MODEL", served.catalog.resolved(one)) for one in families),
         Variable("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK", "1", "no tool runs twice"),
         *(Variable("CLAUDE_CODE_MAX_CONTEXT_TOKENS", size, "the window of the model") for size in window),
         # older versions, and names that the client knows, use only this one
@@ -186,7 +186,7 @@ def first_entry(providers: Sequence[Entry], config: Config, usable: Collection[s
 
 
 def served_model(url: str, config: Config, providers: Sequence[Entry], first: Entry, model: str | None) -> Served:
-    """What a client uses that begins with a model.
+    """The settings of a client that begins with a model.
 
     first  the provider whose main model is used when the user names none
     model  a name of `models`, or a provider, for its main model. Raises ConfigError when it is unknown.
@@ -209,6 +209,6 @@ def _catalog_of(model: str, config: Config, providers: Sequence[Entry], first: E
     if found is None:
         near = proposal(cut(plain), catalogs, config.alias_provider)
         raise UnknownModel(
-            f'nobody serves the model "{cut(model)}". {near or f"`{PROGRAM} models --full` lists all that there are"}'
+            f'no provider serves the model "{cut(model)}". {near or f"`{PROGRAM} models --full` lists all"}'
         )
     return next(catalog for catalog in catalogs if catalog.label == found.label)

@@ -51,7 +51,7 @@ def warn(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SetOut:
-    """What a launch starts from. `environment`: the user's, without variables for this program only."""
+    """The starting point of a launch. `environment`: the user's, without variables for this program only."""
 
     context: Context
     config: Config
@@ -59,7 +59,7 @@ class SetOut:
     environment: Mapping[str, str]
 
     def served(self, model: str | None, *, needs_account: bool = True) -> Served:
-        """What a client should use. Raises ConfigError when no account is signed in, and no proxy answers that might
+        """The settings of a client. Raises ConfigError when no account is signed in, and no proxy answers that might
         know one."""
         known = sign_ins(self.context, ConfigFile(self.context, new=True))
         usable = {one.entry.label for one in known if one.usable}
@@ -212,8 +212,8 @@ def launch(client: Client, arguments: argparse.Namespace, context: Context) -> i
 
 
 def _served(client: Client, arguments: argparse.Namespace, out: SetOut) -> tuple[Served, bool]:
-    """What the client should use, and whether its own options or files choose the model. The proxy refuses an unknown
-    model of an option; one of a file is not meant for this proxy."""
+    """The client's settings, and whether its own options or files choose the model. The proxy refuses an unknown model
+    of an option; one of a file is not meant for this proxy."""
     if arguments.proxy_model:
         return out.served(arguments.proxy_model), False
     asked = asked_model(arguments.rest, client.names)

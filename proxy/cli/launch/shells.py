@@ -22,7 +22,7 @@ def _powershell(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """How variables are set and removed. In all shells a comment begins with #.
+    """The syntax that sets and removes variables. In all shells a comment begins with #.
 
     use  what to type to apply the lines; `{}` is the command that prints them
     """

@@ -1,1 +1,2 @@
-"""The monitor on the whole terminal: of the proxy that `serve` runs, of one that runs elsewhere, and of none."""
+"""The monitor on the whole terminal: of the proxy that `serve` runs, of one that runs elsewhere, and of simulated
+traffic."""

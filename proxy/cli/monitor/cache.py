@@ -1,4 +1,5 @@
-"""`cache`: how much of the input each session's upstream reads from its cache, and why it is less than it could be."""
+"""`cache`: the share of each session's input that the upstream read from its cache, and why it is less than
+expected."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from proxy.cli.printable import table
 if TYPE_CHECKING:
     from proxy.observe.monitor.snapshot import AgentRow, SessionRow, Snapshot
 
-#: Of a session's id: they are told apart by less, and `--json` has all of it.
+#: Characters of a session's id: fewer distinguish sessions, and `--json` has all of it.
 _ID_CHARS = 8
 _HEAD = ("session", "agent", "requests", "input", "cached", "newest", "expected", "reason")
-#: Columns of numbers.
+#: Columns of numbers, aligned to the right.
 _RIGHT = frozenset({"requests", "input", "cached", "newest", "expected"})
 
 
@@ -24,7 +25,7 @@ def cache_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Returns a row for the main conversation and each agent of every session, the session seen last first.
 
     Shares are 0 to 1, None where they are unknown: `cached` of all input of its life, `newest` of its newest request
-    that reported one, and what was `expected` of that.
+    that reported one, and the `expected` share of that.
     """
     sessions = sorted(snapshot.sessions, key=lambda session: -session.last_seen)
     return [
@@ -35,7 +36,7 @@ def cache_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def _row(session: SessionRow, agent: str | None, counts: SessionRow | AgentRow) -> dict[str, Any]:
-    """A session without sub-agents counts for itself."""
+    """The row of a session or an agent. A session without sub-agents counts for itself."""
     known = counts.input_tokens > 0 and (counts.cached_tokens > 0 or counts.cache.cached is not None)
     return {
         "session": session.id,

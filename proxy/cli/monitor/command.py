@@ -1,4 +1,5 @@
-"""`monitor`, what a proxy that runs is doing, on the whole terminal or as text; `demo`, it with simulated traffic."""
+"""`monitor`: a running proxy's requests, on the whole terminal or as text; `demo`: the monitor with simulated
+traffic."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ from proxy.errors import ProxyError
 
 if TYPE_CHECKING:
     from proxy.observe.monitor.snapshot import Snapshot
-    from proxy.observe.monitor.terminal.watcher import Seen
+    from proxy.observe.monitor.terminal.watcher import ShownSnapshot
 
 
-#: Between two looks at the proxy, in seconds.
+#: Seconds between two questions to the proxy.
 POLL_S = 1.0
-#: As text: so wide and high where that is not known.
+#: Width and height as text, where unknown.
 PLAIN_SIZE = (160, 50)
 
 
@@ -50,7 +51,6 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _print(snapshot: Snapshot) -> None:
-    """As many lines as there is to say."""
     from proxy.observe.monitor.terminal.screen import plain_lines
 
     columns = shutil.get_terminal_size(PLAIN_SIZE).columns
@@ -59,7 +59,7 @@ def _print(snapshot: Snapshot) -> None:
 
 
 async def _attached(proxy: RunningProxy, context: Context) -> int:
-    """Until the user leaves."""
+    """Shows the monitor until the user leaves."""
     from proxy.observe.monitor.terminal.view import View
 
     stop = stop_event()
@@ -78,9 +78,9 @@ async def _attached(proxy: RunningProxy, context: Context) -> int:
 
 
 class Watch:
-    """The last snapshot of a proxy, and since when there is none.
+    """The last snapshot of a proxy, and since when it is out of date.
 
-    unfit  what answers is no monitor, or one of another version: waiting does not help
+    unfit  no monitor answers, or one of another version: waiting does not help
     """
 
     def __init__(self, proxy: RunningProxy) -> None:
@@ -104,16 +104,16 @@ class Watch:
         else:
             self._at, self._error = time.time(), ""
 
-    def look(self) -> Seen:
+    def look(self) -> ShownSnapshot:
         from proxy.observe.monitor.snapshot import Snapshot
-        from proxy.observe.monitor.terminal.watcher import Seen
+        from proxy.observe.monitor.terminal.watcher import ShownSnapshot
         from proxy.observe.monitor.words import duration
 
         now = time.time()
         age = duration(now - self._at)
         if self._last is None:
-            return Seen(Snapshot(now, now, 0.0, program=APP, url=self._proxy.url), self._error)
-        return Seen(self._last, f"{age} old: {self._error}" if self._error else "")
+            return ShownSnapshot(Snapshot(now, now, 0.0, program=APP, url=self._proxy.url), self._error)
+        return ShownSnapshot(self._last, f"{age} old: {self._error}" if self._error else "")
 
 
 MONITOR = Command("monitor", "watch a proxy that runs: monitor --url URL", _run, _arguments)
@@ -127,11 +127,11 @@ async def _run_demo(_arguments: argparse.Namespace, context: Context) -> int:
         )
     from proxy.observe.monitor.demo import Demo
     from proxy.observe.monitor.terminal.view import View
-    from proxy.observe.monitor.terminal.watcher import Seen
+    from proxy.observe.monitor.terminal.watcher import ShownSnapshot
 
     demo, stop = Demo(), stop_event()
     view = View(setup=tuple(_setup(context)))
-    async with full_screen(context.environment, lambda: Seen(demo.snapshot()), view, stop) as watcher:
+    async with full_screen(context.environment, lambda: ShownSnapshot(demo.snapshot()), view, stop) as watcher:
         await stop.wait()
     if watcher.error is not None:
         raise ProxyError(f"the monitor failed: {watcher.error!r}")

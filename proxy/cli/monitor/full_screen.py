@@ -1,4 +1,4 @@
-"""The monitor on the whole terminal: whether there is one, the time that it is taken, and `serve` beside it."""
+"""The monitor on the whole terminal: checks it, takes it, and gives it back; and `serve` beside the monitor."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from proxy.observe.monitor.snapshot import Snapshot
     from proxy.observe.monitor.state import MonitorState
     from proxy.observe.monitor.terminal.view import View
-    from proxy.observe.monitor.terminal.watcher import Seen, Watcher
+    from proxy.observe.monitor.terminal.watcher import ShownSnapshot, Watcher
 
 
-#: A loop that is busy for longer than this shows what it showed before.
+#: Seconds after which a busy loop's last snapshot is shown again.
 WAIT_S = 0.2
 
 
@@ -43,21 +43,21 @@ def obstacle(environment: Mapping[str, str]) -> str:
 
 
 class LoopSnapshots:
-    """Snapshots for another thread; they are made on the event loop, to which the store belongs."""
+    """Snapshots for another thread, made on the event loop, which owns the store."""
 
     def __init__(self, make: Callable[[], Snapshot]) -> None:
         self._make = make
         self._last = make()
         self._loop = asyncio.get_running_loop()
 
-    def __call__(self) -> Seen:
-        from proxy.observe.monitor.terminal.watcher import Seen
+    def __call__(self) -> ShownSnapshot:
+        from proxy.observe.monitor.terminal.watcher import ShownSnapshot
 
         answer: Future[Snapshot] = Future()
         with contextlib.suppress(TimeoutError, RuntimeError):  # a busy loop, one that ended
             self._loop.call_soon_threadsafe(self._told, answer)
             self._last = answer.result(WAIT_S)
-        return Seen(self._last)
+        return ShownSnapshot(self._last)
 
     def _told(self, answer: Future[Snapshot]) -> None:
         if answer.set_running_or_notify_cancel():
@@ -69,10 +69,10 @@ class LoopSnapshots:
 
 @asynccontextmanager
 async def full_screen(
-    environment: Mapping[str, str], look: Callable[[], Seen], view: View, stop: Stop
+    environment: Mapping[str, str], look: Callable[[], ShownSnapshot], view: View, stop: Stop
 ) -> AsyncIterator[Watcher]:
-    """Gives the terminal to the monitor while inside. `stop` is set when the user wants to end, when the terminal is
-    closed, and when the monitor fails: `Watcher.error` has it then."""
+    """Gives the terminal to the monitor while inside. `stop` is set when the user quits, when the terminal is closed,
+    and when the monitor fails: `Watcher.error` has it then."""
     from proxy.observe.monitor.terminal.display import Display, in_foreground
     from proxy.observe.monitor.terminal.watcher import Watcher
 
@@ -96,21 +96,21 @@ async def full_screen(
         loop.remove_signal_handler(signal.SIGHUP)
 
 
-#: How a sentence of the log begins: the time of day and two blanks.
+#: Beginning of a sentence of the log: the time of day and two blanks.
 _STAMP_WIDTH = 10
-#: In messages of the log that the monitor gets directly as well, in better words.
+#: Parts of log messages that the monitor also gets directly, better worded.
 _TOLD_ANYHOW = ": allowance low ("
 
 
 class LogNotices:
-    """Where the log shows its warnings: while the monitor is on the terminal they are events there, else lines."""
+    """Shows the log's warnings: as events while the monitor is on the terminal, else as lines."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.notice: Callable[[str, str], None] | None = None
 
     def write(self, text: str) -> int:
-        """Called on the thread of the log, with whole lines."""
+        """Takes whole lines, on the thread of the log."""
         if self.notice is None:
             return self._stream.write(text)
         for line in text.splitlines():
@@ -134,7 +134,7 @@ async def watched(
     drain: Callable[[], Awaitable[None]],
 ) -> None:
     """Shows the monitor until the end: `drain` ends the proxy, and what it does is still shown. A monitor that fails
-    ends the proxy in the same way, and is told of afterwards."""
+    ends the proxy in the same way, and is reported afterwards."""
     from proxy.observe.monitor.terminal.view import View
 
     loop = asyncio.get_running_loop()

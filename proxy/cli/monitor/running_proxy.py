@@ -1,5 +1,5 @@
-"""What another process asks of a proxy that runs: its monitor's snapshot, with the caller key of this machine's
-settings, directly, whatever outgoing proxies the environment names."""
+"""Asks a running proxy for its monitor's snapshot, with the caller key of this machine's settings, and directly,
+whatever outgoing proxies the environment names."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
     from proxy.observe.monitor.snapshot import Snapshot
 
-#: A proxy on this machine answers in milliseconds; one that is asked over a network gets some time.
+#: Seconds for an answer: milliseconds on this machine, longer over a network.
 TIMEOUT_S = 5.0
-#: A longer answer is none of ours: the tables of the monitor are bounded.
+#: A longer answer is not ours: the tables of the monitor are bounded.
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 _PATH = "/monitor"
 
 
 class RunningProxy:
-    """A proxy that is asked again and again over one connection.
+    """A proxy that is asked repeatedly over one connection.
 
-    url  of its monitor, without what only a sign-in needs: for messages
+    url  of its monitor, without a password: for messages
     """
 
     def __init__(self, session: ClientSession, url: str, key: str, program: str) -> None:
@@ -42,7 +42,7 @@ class RunningProxy:
         self._program = program
 
     async def snapshot(self) -> Snapshot:
-        """What its monitor knows now. Raises ProxyError, with what to do next."""
+        """Its monitor's current snapshot. Raises ProxyError, with what to do next."""
         from aiohttp import ClientError
 
         from proxy.observe.monitor.snapshot import of_json
@@ -59,7 +59,7 @@ class RunningProxy:
             raise ProxyError(f"{self.url} answers something else than a monitor: {error}", kind="bad_answer") from None
 
     async def _get(self) -> tuple[int, bytes]:
-        """The status and the beginning of the body: one that is longer is cut, and then is no JSON."""
+        """The status and the body; a longer one is cut, and so no JSON."""
         async with self._session.get(self.url, headers=self._headers, allow_redirects=False) as answer:
             read = bytearray()
             async for chunk in answer.content.iter_any():
@@ -81,7 +81,7 @@ class RunningProxy:
 
 @asynccontextmanager
 async def running_proxy(context: Context, url: str | None = None) -> AsyncIterator[RunningProxy]:
-    """The proxy at a URL, without one that of this machine's settings. Raises ConfigError."""
+    """The proxy at a URL, by default that of this machine's settings. Raises ConfigError."""
     from aiohttp import ClientSession, ClientTimeout
 
     config = ConfigFile(context, new=True).config
@@ -93,13 +93,13 @@ async def running_proxy(context: Context, url: str | None = None) -> AsyncIterat
 
 
 async def fetch_snapshot(context: Context, url: str | None = None) -> Snapshot:
-    """One look at a proxy that runs. Raises ProxyError."""
+    """Asks a running proxy once. Raises ProxyError."""
     async with running_proxy(context, url) as proxy:
         return await proxy.snapshot()
 
 
 def _parts(url: str) -> SplitResult:
-    """A URL as it is typed: the scheme and the path of the monitor may be missing. Raises ConfigError."""
+    """Parses a typed URL: the scheme and the path of the monitor may be missing. Raises ConfigError."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -112,7 +112,7 @@ def _parts(url: str) -> SplitResult:
 
 
 def _why(error: Exception) -> str:
-    """What the system says, behind a colon; the client's own words repeat the address."""
+    """The system's reason, after a colon; the client's own words repeat the address."""
     cause = getattr(error, "os_error", error)
     number = getattr(cause, "errno", None) or 0
     words = os.strerror(number) if number > 0 else getattr(cause, "strerror", None) or str(cause)
@@ -120,7 +120,7 @@ def _why(error: Exception) -> str:
 
 
 def _message(raw: bytes) -> str:
-    """What an error of ours says, "" for anything else."""
+    """The message of an error of ours, "" for anything else."""
     try:
         found = json.loads(raw)["error"]["message"]
     except (ValueError, TypeError, KeyError, RecursionError):

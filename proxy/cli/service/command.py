@@ -12,7 +12,7 @@ from pathlib import Path
 
 from proxy.auth.store import naming
 from proxy.cli.command import Command, Context, say
-from proxy.cli.service.plan import MARK, Folder, Kind, Plan, Ran, Removed, Step, Written, described, typed
+from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, ServiceKind, Step, Written, described, typed
 from proxy.config import ConfigError
 
 _ACTIONS = "install: write its file and start it; uninstall: the reverse; status: whether it runs"
@@ -46,7 +46,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def kind_of(context: Context, platform: str, *, system: bool) -> Kind:
+def kind_of(context: Context, platform: str, *, system: bool) -> ServiceKind:
     """The kind of service on this platform. Raises ConfigError when there is none."""
     from proxy.cli.service.launchd import Agent
     from proxy.cli.service.systemd import SystemUnit, UserUnit, has_user
@@ -68,7 +68,7 @@ def _check_rights(system: bool) -> None:
         raise ConfigError("--system needs root; with --print anybody may look at what it does")
 
 
-def _status(kind: Kind, program: str, *, only_print: bool) -> int:
+def _status(kind: ServiceKind, program: str, *, only_print: bool) -> int:
     """Prints the status; returns 0 while the service runs, 1 otherwise."""
     step = kind.status()
     there = kind.file.exists()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Written
-from proxy.cli.service.target import Target
+from proxy.cli.service.target import ServiceTarget
 
 LABEL = "local.model-proxy"
 
@@ -16,7 +16,7 @@ LABEL = "local.model-proxy"
 class Agent:
     """Starts with the login, and again after a failure."""
 
-    target: Target
+    target: ServiceTarget
 
     @property
     def file(self) -> Path:

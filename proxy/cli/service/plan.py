@@ -1,7 +1,8 @@
-"""What would be done, in order. Nothing is done here."""
+"""The planned steps, in order, and the texts of the files. Nothing is done here."""
 
 from __future__ import annotations
 
+import importlib.resources
 import shlex
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -56,7 +57,13 @@ class Plan:
     hints: tuple[str, ...] = ()
 
 
-class Kind(Protocol):
+def from_template(name: str, **values: str) -> str:
+    """The text of a file in `templates/` with these values. A line that begins with `#:` is a note on the template."""
+    text = (importlib.resources.files(__package__) / "templates" / name).read_text("utf-8")
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#:")).format(**values)
+
+
+class ServiceKind(Protocol):
     """A kind of service. Making plans changes nothing."""
 
     @property

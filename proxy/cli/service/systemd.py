@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Step, Written
-from proxy.cli.service.target import Target
+from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Step, Written, from_template
+from proxy.cli.service.target import ServiceTarget
 from proxy.config import ConfigError
 
 NAME = "model-proxy"
@@ -19,44 +19,6 @@ SYSTEM_FILE = Path("/etc/systemd/system") / UNIT
 SYSTEM_VARIABLES = Path("/etc/model-proxy/service.env")
 #: What the machine's unit hides from the proxy.
 _HIDDEN = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
-
-#: For both units: what the kernel refuses the process. The proxy needs none of it; a program that took it over might.
-_HARDENED = (
-    ("NoNewPrivileges", "yes"),
-    ("LockPersonality", "yes"),
-    ("MemoryDenyWriteExecute", "yes"),
-    ("PrivateTmp", "yes"),
-    ("PrivateUsers", "yes"),
-    ("ProcSubset", "pid"),
-    ("ProtectControlGroups", "yes"),
-    ("ProtectHostname", "yes"),
-    ("ProtectKernelTunables", "yes"),
-    ("ProtectProc", "invisible"),
-    ("ProtectSystem", "strict"),
-    ("RestrictAddressFamilies", "AF_INET AF_INET6 AF_UNIX"),  # AF_UNIX: names, and the process that writes captures
-    ("RestrictNamespaces", "yes"),
-    ("RestrictRealtime", "yes"),
-    ("RestrictSUIDSGID", "yes"),
-    ("SystemCallArchitectures", "native"),
-    ("SystemCallFilter", "@system-service"),
-    ("SystemCallFilter", "~@privileged"),  # not ~@resources: the process that writes captures has the lowest priority
-    ("SystemCallErrorNumber", "EPERM"),
-    ("UMask", "0077"),
-)
-
-#: For the machine's unit only. A user's service manager may not remove capabilities from the bounding set, which most
-#: of these do, and the user's processes have none.
-_PRIVILEGED = (
-    ("CapabilityBoundingSet", ""),
-    ("AmbientCapabilities", ""),
-    ("PrivateDevices", "yes"),
-    ("ProtectClock", "yes"),
-    ("ProtectKernelLogs", "yes"),
-    ("ProtectKernelModules", "yes"),
-    ("RemoveIPC", "yes"),
-)
-
-Rows = Iterable[tuple[str, str]]
 
 
 def quoted(text: str) -> str:
@@ -78,38 +40,19 @@ def _command(words: Sequence[str]) -> str:
     return " ".join(quoted(word.replace("$", "$$")) for word in words)
 
 
-def _unit(*, after: str, service: Rows, wanted_by: str) -> bytes:
-    unit = (
-        ("Description", "model-proxy, coding agents on model subscriptions"),
-        *((("After", after), ("Wants", after)) if after else ()),
-        # An invalid setting is no better at the next start; the default is ten seconds, too short for five attempts.
-        ("StartLimitIntervalSec", "60"),
-        ("StartLimitBurst", "5"),
-    )
-    lines = [f"# {MARK}; changes belong beside it: systemctl edit {NAME}"]
-    for name, rows in (("Unit", unit), ("Service", service), ("Install", (("WantedBy", wanted_by),))):
-        lines += ["", f"[{name}]", *(f"{key}={value}" for key, value in rows)]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _running(command: Sequence[str], variables: Mapping[str, str], file: Path) -> Rows:
-    yield "Type", "exec"
-    yield "ExecStart", _command(command)
-    for name, value in variables.items():
-        yield "Environment", quoted(f"{name}={value}")
-    yield "EnvironmentFile", "-" + str(file).replace("%", "%%")
-    yield "Restart", "on-failure"
-    yield "RestartSec", "2"
-    yield "KillMode", "mixed"  # the process that writes captures ends with the proxy, and has its time
-    yield "TimeoutStopSec", "20"  # answers have 10 s to finish, by default
-    yield "LimitNOFILE", "8192"
+def _unit(name: str, command: Sequence[str], variables: Mapping[str, str], file: Path, **more: str) -> bytes:
+    """The unit from this template. `file` holds further variables."""
+    environment = "".join(f"Environment={quoted(f'{key}={value}')}\n" for key, value in variables.items())
+    path = str(file).replace("%", "%%")
+    text = from_template(name, mark=MARK, command=_command(command), environment=environment, file=path, **more)
+    return text.encode()
 
 
 @dataclass(frozen=True, slots=True)
 class UserUnit:
     """A service of one user, with his settings and sign-ins."""
 
-    target: Target
+    target: ServiceTarget
 
     @property
     def file(self) -> Path:
@@ -146,13 +89,7 @@ class UserUnit:
     def content(self) -> bytes:
         target = self.target
         places = " ".join(quoted(str(path)) for path in (target.config, target.state))
-        rows = (
-            *_running(target.command, target.variables, self.variables),
-            *_HARDENED,
-            ("ProtectHome", "read-only"),  # the program may be in there
-            ("ReadWritePaths", places),
-        )
-        return _unit(after="", service=rows, wanted_by="default.target")
+        return _unit("user.service", target.command, target.variables, self.variables, places=places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +99,7 @@ class SystemUnit:
     has_user  whether that user exists
     """
 
-    target: Target
+    target: ServiceTarget
     has_user: bool = False
 
     @property
@@ -211,17 +148,7 @@ class SystemUnit:
         return _systemctl(False, "status", "--no-pager", "--lines=5", UNIT)
 
     def content(self) -> bytes:
-        rows = (
-            *_running(self.target.command, self._variables(), SYSTEM_VARIABLES),
-            ("User", USER),
-            ("Group", USER),
-            ("StateDirectory", f"{NAME} {NAME}/config {NAME}/state"),
-            ("StateDirectoryMode", "0700"),
-            *_HARDENED,
-            *_PRIVILEGED,
-            ("ProtectHome", "yes"),
-        )
-        return _unit(after="network-online.target", service=rows, wanted_by="multi-user.target")
+        return _unit("system.service", self.target.command, self._variables(), SYSTEM_VARIABLES, user=USER)
 
     def _variables(self) -> dict[str, str]:
         code = {"PYTHONPATH": str(self.target.code)} if self.target.code else {}
@@ -264,7 +191,7 @@ def _systemctl(user: bool, *words: str) -> Ran:
     return Ran(("systemctl", *(["--user"] if user else []), *words))
 
 
-def _left_out(target: Target, file: Path) -> tuple[str, ...]:
+def _left_out(target: ServiceTarget, file: Path) -> tuple[str, ...]:
     if not target.unsaid:
         return ()
     names = ", ".join(target.unsaid)

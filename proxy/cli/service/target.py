@@ -22,7 +22,7 @@ OUTGOING = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ServiceTarget:
     """The program to run.
 
     python       the interpreter
@@ -54,11 +54,11 @@ class Target:
         return folders | ({"PYTHONPATH": str(self.code)} if self.code else {})
 
 
-def target_of(context: Context, platform: str = sys.platform) -> Target:
+def target_of(context: Context, platform: str = sys.platform) -> ServiceTarget:
     """The running program, and the folders of this user. Raises ConfigError for what no service can start."""
     environment = context.environment
     code = Path(proxy.__file__).parents[1]
-    target = Target(
+    target = ServiceTarget(
         context.program,
         Path(sys.executable),
         None if code in map(Path, sysconfig.get_paths().values()) else code,
@@ -81,7 +81,7 @@ def _unsaid(context: Context) -> tuple[str, ...]:
     return tuple(sorted(name for name in known if context.environment.get(name)))
 
 
-def _check(target: Target) -> None:
+def _check(target: ServiceTarget) -> None:
     texts = (*target.command, *target.variables.values(), str(target.config), str(target.state))
     if any(not text.isprintable() for text in texts):
         raise ConfigError("a service cannot use a path with unprintable characters")

@@ -6,59 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Written, typed
-from proxy.cli.service.target import FOLDERS, Target
+from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Written, from_template, typed
+from proxy.cli.service.target import FOLDERS, ServiceTarget
 
 NAME = "model-proxy"
-
-_TASK = """\
-<?xml version="1.0" encoding="UTF-16"?>
-<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
-  <RegistrationInfo>
-    <Author>{mark}</Author>
-    <Description>model-proxy, coding agents on model subscriptions</Description>
-  </RegistrationInfo>
-  <Triggers>
-    <LogonTrigger>
-      <Enabled>true</Enabled>
-      <UserId>{user}</UserId>
-    </LogonTrigger>
-  </Triggers>
-  <Principals>
-    <Principal id="Author">
-      <UserId>{user}</UserId>
-      <LogonType>InteractiveToken</LogonType>
-      <RunLevel>LeastPrivilege</RunLevel>
-    </Principal>
-  </Principals>
-  <Settings>
-    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
-    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
-    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
-    <AllowHardTerminate>true</AllowHardTerminate>
-    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
-    <Priority>5</Priority>
-    <RestartOnFailure>
-      <Interval>PT1M</Interval>
-      <Count>3</Count>
-    </RestartOnFailure>
-  </Settings>
-  <Actions Context="Author">
-    <Exec>
-      <Command>{command}</Command>
-      <Arguments>{arguments}</Arguments>
-      <WorkingDirectory>{folder}</WorkingDirectory>
-    </Exec>
-  </Actions>
-</Task>
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """A task. It cannot be given variables, so it has the user's own at the login."""
 
-    target: Target
+    target: ServiceTarget
 
     @property
     def file(self) -> Path:
@@ -100,7 +58,7 @@ class Task:
             "arguments": typed(words, windows=True),
             "folder": str(target.code or target.state),
         }
-        text = _TASK.format(**{key: escape(value) for key, value in fields.items()})
+        text = from_template("task.xml", **{key: escape(value) for key, value in fields.items()})
         return text.replace("\n", "\r\n").encode("utf-16-le").join((b"\xff\xfe", b""))
 
     def _left_out(self) -> tuple[str, ...]:

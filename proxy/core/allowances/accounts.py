@@ -46,7 +46,7 @@ def for_account(text: str, label: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of an account when one is chosen.
+    """The state of an account, for the choice of one.
 
     used    per cent of its fullest window; 0 if nothing is known
     opens   when a spent account can be used again, epoch seconds; None if it is not spent

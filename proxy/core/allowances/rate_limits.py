@@ -79,7 +79,8 @@ class RateLimitStatus:
     active: str | None = None
 
     def spent_until(self, limit: str, now: float) -> float | None:
-        """When all used-up windows of a limit are reset, epoch seconds; None if none is known to be used up."""
+        """The time when all used-up windows of a limit are reset, epoch seconds; None if none is known to be used
+        up."""
         moments = [
             window.resets_at
             for window in self.limits.get(limit, ())

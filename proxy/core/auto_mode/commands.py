@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from proxy.core.auto_mode.shell import UNKNOWN, Budget, Command, Script, TooMuch, parse
+from proxy.core.auto_mode.shell import UNKNOWN, Budget, Script, ShellCommand, TooMuch, parse
 
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh"})
 #: Programs that run their words, or their input.
@@ -64,7 +64,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ProgramRun:
     """A program that is run.
 
     words       its name without a folder, and its arguments
@@ -96,7 +96,7 @@ class Run:
         return (*self.words[1:], *self.reads)
 
 
-def runs(text: str, *, home: str, cwd: str) -> list[Run]:
+def runs(text: str, *, home: str, cwd: str) -> list[ProgramRun]:
     """All programs that a command text would run. Raises TooMuch.
 
     >>> [one.words for one in runs("X=1 sudo -u me bash -c 'rm -rf ~'", home="/h", cwd="/")]
@@ -137,7 +137,7 @@ class _Walk:
     """Walks through scripts and the scripts in them."""
 
     def __init__(self, home: str, cwd: str) -> None:
-        self.found: list[Run] = []
+        self.found: list[ProgramRun] = []
         self._budget = Budget()
         self._home = home
         self._cwd = cwd
@@ -150,7 +150,7 @@ class _Walk:
         fetches = [self._pipeline(pipeline, depth) for pipeline in script]
         return any(fetches)
 
-    def _pipeline(self, pipeline: Sequence[Command], depth: int) -> bool:
+    def _pipeline(self, pipeline: Sequence[ShellCommand], depth: int) -> bool:
         fetched, piped = False, ""
         for command in pipeline:
             inside = self._inside(command, depth)
@@ -163,7 +163,9 @@ class _Walk:
             fetched = fetched or inside or bool(words and words[0].lower() in DOWNLOADERS)
         return fetched
 
-    def _run(self, command: Command, words: list[str], *, fetched: bool, inside: bool, piped: str, depth: int) -> None:
+    def _run(
+        self, command: ShellCommand, words: list[str], *, fetched: bool, inside: bool, piped: str, depth: int
+    ) -> None:
         """Notes one program, and walks through the script that it gets."""
         program, arguments = words[0], words[1:]
         script = _script_of(program, arguments)
@@ -181,7 +183,7 @@ class _Walk:
         if program in ("cd", "pushd", "popd", "chdir"):
             self._go(program, arguments)
 
-    def _inside(self, command: Command, depth: int) -> bool:
+    def _inside(self, command: ShellCommand, depth: int) -> bool:
         """Walks through a command's substitutions, or its group; returns whether one of them fetches. They run in a
         shell of their own, so that its folder does not matter for what follows."""
         here = self._cwd
@@ -201,11 +203,11 @@ class _Walk:
         unknown = program == "popd" or target == "-" or UNKNOWN in target
         self._cwd = "" if unknown else posixpath.normpath(posixpath.join(self._cwd, target))
 
-    def _note(self, words: Sequence[str], command: Command, *, downloaded: bool = False) -> None:
+    def _note(self, words: Sequence[str], command: ShellCommand, *, downloaded: bool = False) -> None:
         reads = tuple(command.reads)
-        self.found.append(Run(tuple(words), " ".join(words), command.source, reads, self._cwd, downloaded))
+        self.found.append(ProgramRun(tuple(words), " ".join(words), command.source, reads, self._cwd, downloaded))
 
-    def _found_by_find(self, command: Command, arguments: Sequence[str]) -> None:
+    def _found_by_find(self, command: ShellCommand, arguments: Sequence[str]) -> None:
         for place, word in enumerate(arguments):
             if word in ("-exec", "-execdir", "-ok", "-okdir"):
                 words = unwrapped(arguments[place + 1 :])

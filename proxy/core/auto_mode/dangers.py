@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from proxy.core.auto_mode.commands import FIND_TESTS, Run
+from proxy.core.auto_mode.commands import FIND_TESTS, ProgramRun
 from proxy.core.auto_mode.paths import NO_HOME, located
 from proxy.core.auto_mode.policy import Policy
 
@@ -65,7 +65,7 @@ _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", 
 _PUSH_VALUED = frozenset({"-o", "--push-option", "--receive-pack", "--exec", "--repo"})
 
 
-def deletion(run: Run, policy: Policy) -> str | None:
+def deletion(run: ProgramRun, policy: Policy) -> str | None:
     """The reason against a recursive deletion of the home, the root, a system folder or another home."""
     program = run.program.lower()
     if program in _REMOVERS:
@@ -106,12 +106,12 @@ def _vital(path: str, policy: Policy) -> bool:
     return path in _VITAL or above or _SOMEBODYS.fullmatch(path) is not None
 
 
-def download(run: Run, _policy: Policy) -> str | None:
+def download(run: ProgramRun, _policy: Policy) -> str | None:
     """The reason against a script from the network that is run unseen."""
-    return "It would run a script from the network that nobody has looked at." if run.downloaded else None
+    return "It would run an unreviewed script from the network." if run.downloaded else None
 
 
-def push(run: Run, policy: Policy) -> str | None:
+def push(run: ProgramRun, policy: Policy) -> str | None:
     """The reason against a forced push, or a push to the default branch."""
     words = _git_words(run)
     if words[:1] != ["push"]:
@@ -124,7 +124,7 @@ def push(run: Run, policy: Policy) -> str | None:
     return "It would push to the default branch."
 
 
-def _git_words(run: Run) -> list[str]:
+def _git_words(run: ProgramRun) -> list[str]:
     """The git command and its words, without options of git itself."""
     words = list(run.arguments) if run.program == "git" else []
     while words and words[0].startswith("-"):
@@ -149,7 +149,7 @@ def _pushed(words: list[str], branch: str) -> Iterator[str]:
         yield branch if target in ("HEAD", "@") else target.removeprefix("refs/").removeprefix("heads/")
 
 
-def keys(run: Run, policy: Policy) -> str | None:
+def keys(run: ProgramRun, policy: Policy) -> str | None:
     """The reason against access to private keys, credential files and key rings."""
     secret = "It would read, move or remove private keys or stored credentials."  # noqa: S105 - no password
     if not _STORES.get(run.program, frozenset()).isdisjoint(run.arguments):
@@ -189,10 +189,10 @@ def _endings(path: str) -> Iterator[str]:
 
 
 #: Checks of a program, each of which returns the reason for the user, or None.
-DANGERS: tuple[Callable[[Run, Policy], str | None], ...] = (deletion, download, push, keys)
+DANGERS: tuple[Callable[[ProgramRun, Policy], str | None], ...] = (deletion, download, push, keys)
 
 
-def danger(found: Iterable[Run], policy: Policy, *, pushes: bool) -> str | None:
+def danger(found: Iterable[ProgramRun], policy: Policy, *, pushes: bool) -> str | None:
     """The reason why one of the programs must not run; None if no rule forbids it.
 
     pushes  whether the user lets the agent push

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from proxy.core.auto_mode.commands import Run, runs
+from proxy.core.auto_mode.commands import ProgramRun, runs
 from proxy.core.auto_mode.dangers import danger, is_key
 from proxy.core.auto_mode.paths import NO_HOME, covers, fits, located
 from proxy.core.auto_mode.policy import Policy, Rule
@@ -42,7 +42,7 @@ PATH_MEMBERS = ("file_path", "path", "notebook_path", "filePath", "filename", "u
 _RULE = re.compile(r"([\w*.-]+)(?:\((.*)\))?", re.DOTALL)
 
 
-def forbids(rules: Sequence[Rule], call: ToolUse, found: Sequence[Run], policy: Policy) -> str | None:
+def forbids(rules: Sequence[Rule], call: ToolUse, found: Sequence[ProgramRun], policy: Policy) -> str | None:
     """The text of the first rule that concerns a call, None if none does.
 
     found  the programs that the call's command would run
@@ -50,7 +50,7 @@ def forbids(rules: Sequence[Rule], call: ToolUse, found: Sequence[Run], policy: 
     return next((rule.text for rule in rules if concerns(rule, call, found, policy)), None)
 
 
-def concerns(rule: Rule, call: ToolUse, found: Sequence[Run], policy: Policy) -> bool:
+def concerns(rule: Rule, call: ToolUse, found: Sequence[ProgramRun], policy: Policy) -> bool:
     """Whether a rule is a permission rule and concerns a call."""
     form = _RULE.fullmatch(rule.text)
     if form is None:
@@ -72,7 +72,7 @@ def concerns(rule: Rule, call: ToolUse, found: Sequence[Run], policy: Policy) ->
     return any(_begins(detail, text) for text in texts(call.input))
 
 
-def concerns_command(entry: str, found: Sequence[Run]) -> bool:
+def concerns_command(entry: str, found: Sequence[ProgramRun]) -> bool:
     """Whether an entry is a command that a call would run: `terraform destroy`, `rm -rf *`."""
     entry = entry.strip("`")
     pattern = entry if "*" in entry else f"{entry}:*"
@@ -86,7 +86,7 @@ def _is_tool(wanted: str, tool: str) -> bool:
     return tool.startswith(wanted + "__") if server else "*" in wanted and fits(wanted, tool)
 
 
-def _commands(call: ToolUse, found: Sequence[Run]) -> Iterator[str]:
+def _commands(call: ToolUse, found: Sequence[ProgramRun]) -> Iterator[str]:
     command = call.input.get("command")
     if isinstance(command, str):
         yield command.strip()
@@ -110,7 +110,7 @@ def _is_host(wanted: str, url: str) -> bool:
     return host == wanted or ("*" in wanted and fits(wanted, host))
 
 
-def _files_of(found: Sequence[Run]) -> list[tuple[str, str]]:
+def _files_of(found: Sequence[ProgramRun]) -> list[tuple[str, str]]:
     return [(word, run.cwd) for run in found for word in run.files if not word.startswith("-")]
 
 
@@ -213,19 +213,19 @@ def by_rules(call: ToolUse, policy: Policy, checks: Checks) -> Verdict | None:
     return Verdict("input_too_long") if policy.unread or call.size > MAX_CALL else None
 
 
-def _runs(call: ToolUse, policy: Policy) -> list[Run]:
+def _runs(call: ToolUse, policy: Policy) -> list[ProgramRun]:
     """The programs that a command would run. Raises TooMuch."""
     command = call.input.get("command") if call.tool in SHELL_TOOLS else None
     return runs(command, home=policy.home or NO_HOME, cwd=policy.cwd) if isinstance(command, str) else []
 
 
-def _words(call: ToolUse, found: Sequence[Run]) -> int:
+def _words(call: ToolUse, found: Sequence[ProgramRun]) -> int:
     """Most words of a call that a rule may concern."""
     lists = sum(len(value) for value in call.input.values() if isinstance(value, (list, Mapping)))
     return len(call.input) + lists + sum(len(run.words) + len(run.reads) for run in found)
 
 
-def _forbidden(call: ToolUse, found: Sequence[Run], policy: Policy) -> str | None:
+def _forbidden(call: ToolUse, found: Sequence[ProgramRun], policy: Policy) -> str | None:
     """Why the user's own rules forbid a call; None if they do not."""
     denied = forbids(policy.deny, call, found, policy)
     if denied is not None:
@@ -236,7 +236,7 @@ def _forbidden(call: ToolUse, found: Sequence[Run], policy: Policy) -> str | Non
     return None
 
 
-def _dangerous(call: ToolUse, found: Sequence[Run], policy: Policy) -> str | None:
+def _dangerous(call: ToolUse, found: Sequence[ProgramRun], policy: Policy) -> str | None:
     """Why the built-in rules forbid a call; None if they do not."""
     reads = call.tool in _READERS or call.tool.startswith("mcp__")
     if reads and any(is_key(path, policy.cwd, policy) for path in paths_of(call)):

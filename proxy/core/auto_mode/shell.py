@@ -42,7 +42,7 @@ class TooMuch(Exception):
 
 
 @dataclass(slots=True)
-class Command:
+class ShellCommand:
     """A simple command, or a group of some.
 
     words   without quotes; known variables and `~` are replaced
@@ -60,13 +60,13 @@ class Command:
 
 
 #: Commands that are connected by pipes.
-Pipeline = list[Command]
+Pipeline = list[ShellCommand]
 Script = list[Pipeline]
 
 
 @dataclass(slots=True)
 class Budget:
-    """What may still be read of a text and of all texts in it."""
+    """The remaining characters and commands of a text and of all texts in it."""
 
     commands: int = MAX_COMMANDS
     characters: int = MAX_CHARACTERS
@@ -98,7 +98,7 @@ class _Parser:
         self._depth = depth
         self._budget = budget
         self._variables = variables
-        self._bodies: list[tuple[Command, str]] = []  # here-documents that begin after the line
+        self._bodies: list[tuple[ShellCommand, str]] = []  # here-documents that begin after the line
 
     def script(self, end: str) -> Script:
         """The script up to the sign `end`, which is consumed; "" means the end of the text."""
@@ -149,9 +149,9 @@ class _Parser:
             self._at = min(len(self._text), end.end() + 1) if end else len(self._text)
         self._bodies = []
 
-    def _command(self) -> Command:
+    def _command(self) -> ShellCommand:
         self._budget.spend()
-        command, start = Command(), self._at
+        command, start = ShellCommand(), self._at
         sign, following = self._text[self._at], self._text[self._at + 1 : self._at + 2]
         if sign == "(" or (sign == "{" and following.isspace()):
             self._at += 1
@@ -170,7 +170,7 @@ class _Parser:
         sign = self._text[self._at]
         return sign not in ";\n|)&" or self._text.startswith("&>", self._at)
 
-    def _part(self, command: Command) -> None:
+    def _part(self, command: ShellCommand) -> None:
         """Reads one word, or one redirection."""
         redirection = _REDIRECTION.match(self._text, self._at)
         if redirection is None:
@@ -187,7 +187,7 @@ class _Parser:
         elif kind in ("<", "<>"):
             command.reads.append(word)
 
-    def _words(self, command: Command) -> list[str]:
+    def _words(self, command: ShellCommand) -> list[str]:
         """One word of the text, which an unquoted variable may turn into several, or none."""
         text, found, quoted = self._text, [list[str]()], False
         self._tilde(found)
@@ -222,7 +222,7 @@ class _Parser:
             found[0].append(home[tilde[1]] if tilde[1] else self._variables.get("HOME", "~"))
             self._at = tilde.end()
 
-    def _quoted(self, sign: str, command: Command, found: list[list[str]]) -> None:
+    def _quoted(self, sign: str, command: ShellCommand, found: list[list[str]]) -> None:
         """Reads the text after a quote or a backslash."""
         text = self._text
         if sign == '"':
@@ -233,7 +233,7 @@ class _Parser:
         found[-1].append(text[self._at : end] if sign == "'" else text[self._at : end].replace("\n", ""))
         self._at = end + (sign == "'")
 
-    def _double(self, command: Command, found: list[list[str]]) -> None:
+    def _double(self, command: ShellCommand, found: list[list[str]]) -> None:
         text = self._text
         while self._at < len(text):
             if self._run_of(_PLAIN_QUOTED, found):
@@ -250,7 +250,7 @@ class _Parser:
             else:
                 found[-1].append(sign)
 
-    def _expansion(self, sign: str, command: Command, found: list[list[str]], *, quoted: bool) -> None:
+    def _expansion(self, sign: str, command: ShellCommand, found: list[list[str]], *, quoted: bool) -> None:
         """Reads the text after a `$`, a backtick, or the sign of a process substitution."""
         text = self._text
         if sign == "`":

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from proxy.core.bodies.in_pieces import parse_in_pieces, parts_of
 from proxy.core.invalid import InvalidRequest
+from proxy.core.sizes import LARGE_BYTES
 from proxy.core.sse import load_json
 
 #: Maximum number of values of a request at all levels: objects, lists, texts, numbers and words. The largest context
@@ -103,6 +104,14 @@ def load_long_json(raw: bytes | bytearray) -> Any:
     RecursionError, and ValueError, also for too many values."""
     check_values(raw)
     return parse_in_pieces(parts_of(raw))
+
+
+def load_any_json(text: bytes | bytearray | str) -> Any:
+    """The value of a JSON text of any length: `load_long_json` reads a large one, `load_json` any other. Raises
+    RecursionError and ValueError."""
+    if len(text) > LARGE_BYTES:
+        return load_long_json(text.encode() if isinstance(text, str) else text)
+    return load_json(text if isinstance(text, str) else text.decode())
 
 
 def _decoded(raw: bytes | bytearray, text: Callable[[Any], T], parse: Callable[[T], Any]) -> Any:

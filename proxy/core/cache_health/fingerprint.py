@@ -23,7 +23,8 @@ MAX_NAMES = 512
 MAX_NAME_CHARS = 80
 #: Weight of a picture in characters of text, however long its data are: about 1,500 tokens.
 PICTURE_WEIGHT = 6_000
-#: Longer data of a picture or a file are identified by length and samples: nobody edits the middle of a picture.
+#: Longer data of a picture or a file are identified by length and samples: the middle of a picture is never edited
+#: alone.
 MAX_DATA_CHARS = 65_536
 _SAMPLES = 4_096
 

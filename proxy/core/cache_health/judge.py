@@ -51,7 +51,7 @@ _LONG = 6
 
 
 def difference(old: Fingerprint, new: Fingerprint, prefix: int) -> str:
-    """Where two requests differ, in words; `prefix` is their `common_prefix`."""
+    """The difference of two requests, in words; `prefix` is their `common_prefix`."""
     if prefix < max(old.tools, new.tools) and _tools(old) != _tools(new):
         return _of_tools(old, new)
     if prefix < max(old.head, new.head):

@@ -69,7 +69,7 @@ class _Lines:
         return sum(len(line.newest.fingerprint.digests) for line in self.lines)
 
 
-class Memory:
+class PromptMemory:
     """The requests of all owners, bounded by age, owners and blocks."""
 
     def __init__(self, *, max_owners: int = MAX_OWNERS, max_blocks: int = MAX_BLOCKS) -> None:

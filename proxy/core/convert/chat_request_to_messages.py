@@ -302,7 +302,6 @@ def _function_call(conversation: Conversation, call: Any, path: str) -> None:
 
 
 def _function_result(conversation: Conversation, message: Members, path: str) -> None:
-    """Adds a message of the role `function`."""
     content, name = message.get("content"), needed_text(message, "name", path)
     if content is not None and not isinstance(content, str):
         raise invalid(f"{path}.content", "must be a string")

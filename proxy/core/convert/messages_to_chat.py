@@ -42,7 +42,7 @@ NO_REASONING = "."
 
 @dataclass(frozen=True, slots=True)
 class ChatDialect:
-    """How an upstream wants a conversation.
+    """The form of a conversation that an upstream wants.
 
     system        where system text goes: one message in `front`, or `in_place`
     tool_images   a tool message may hold images `inside`, or is one text and they go into a user message `after` all

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.convert.responses.calls import FunctionCalls
-from proxy.core.convert.responses.places import At, Places, Said
+from proxy.core.convert.responses.places import At, Places, SaidTexts
 from proxy.core.convert.responses.reasoning import ReasoningItems, thought_parts
 from proxy.core.convert.responses.searches import SEARCH_BEGAN, HostedSearches, search_of
 from proxy.core.convert.responses.texts import TextBlocks
@@ -342,7 +342,7 @@ class ResponsesToMessages:
         texts = (text for item in items for text in _texts_of(item))
         return bool(items) and sum(map(len, texts)) == self._chars
 
-    def _said(self, kind: str) -> Said | None:
+    def _said(self, kind: str) -> SaidTexts | None:
         """The texts said in items of a kind; None for a kind without text."""
         return {"message": self._texts.said, "reasoning": self._reasoning.said}.get(kind)
 

@@ -37,10 +37,10 @@ _MEMBER = "image_url"
 
 
 class ImageJson:
-    """Reads the JSON of a generation, or of an edit."""
+    """Reads the JSON of a generation, or of an edit. `model` is the only valid model."""
 
-    def __init__(self, model: str, limit: int, *, edits: bool) -> None:
-        self.limit = limit
+    def __init__(self, model: str, *, edits: bool) -> None:
+        self.limit = EDIT_BYTES if edits else GENERATION_BYTES
         self.held = 0
         self._model = model
         self._edits = edits

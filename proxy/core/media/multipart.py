@@ -1,8 +1,8 @@
 """Reads forms (multipart/form-data) while they arrive, with bounds.
 
-Our own parser, since none of the project's dependencies fits: aiohttp's reader accepts bodies whose lines end in LF
-alone, trusts the lengths that parts name, and reads parts within parts. Refused here is what readers may understand
-differently: lines end in CRLF, a header is one line, and only the boundary ends a part.
+Our own parser, since none of the project's dependencies fits. aiohttp's reader takes lines that end in LF alone and
+headers that occur twice, reads parts within parts, and ends a part at what only begins as its boundary. Refused here is
+what readers may understand differently: lines end in CRLF, a header is one line, and only the boundary ends a part.
 """
 
 from __future__ import annotations

@@ -1,10 +1,20 @@
-"""Checked requests for images and transcripts, from JSON or forms."""
+"""Checked requests for images and transcripts, and what makes them of request bodies: readers, which take bytes as they
+arrive and do no I/O.
+
+    reader = EditForm(boundary_of(content_type), "gpt-image-2")
+    for data in body:
+        reader.feed(data)
+    request = reader.end()
+
+A body is never held in addition to what is kept of it: pictures of a form become base64 while they arrive, those in
+JSON stay text, and neither is joined.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from proxy.core.media.pieces import Pieces
 
@@ -48,3 +58,31 @@ class TranscriptionRequest:
     media_type: str
     language: str | None = None
     as_text: bool = False
+
+
+Request = TypeVar("Request", covariant=True)
+
+
+class BodyReader(Protocol[Request]):
+    """Reads one body.
+
+    limit  most bytes of the body; `feed` raises TooLarge beyond. A caller that knows the length before raises
+           `body_too_large(limit)`
+    held   bytes that are held now, to be read after each `feed`, and after `end`. It may shrink: what is too large is
+           not kept, but read to its end, since what follows may be a worse fault
+    """
+
+    @property
+    def limit(self) -> int: ...
+
+    @property
+    def held(self) -> int: ...
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next bytes, best at most 256 KiB at once, at 1 to 4 ms a MB. Raises InvalidRequest and TooLarge at
+        the first bad part; then the rest of the body need not be read."""
+        ...
+
+    def end(self) -> Request:
+        """The request, once the whole body was fed. Raises InvalidRequest and TooLarge."""
+        ...

@@ -48,7 +48,7 @@ _EDITS = {
     "old_str": _said(_TEXT, "str_replace: the text to replace; it must occur exactly once. Required there."),
     "insert_line": {
         "type": "integer",
-        "description": "insert: the line behind which the text goes, 0 for the beginning. Required there.",
+        "description": "insert: the line after which the text goes, 0 for the beginning. Required there.",
     },
 }
 _INSERTED = _said(_TEXT, "insert: the text to insert. Required there.")

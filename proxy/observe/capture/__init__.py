@@ -1,4 +1,4 @@
-"""Captures: what a request said and got, at each of its stations, in files for whoever looks for a fault.
+"""Captures: what a request said and got, at each of its stations, in files for debugging.
 
 Off by default, because they hold prompts and answers.
 """

@@ -1,8 +1,8 @@
-"""What is told to a capture. The server begins one for each request that is right and will be served; a provider tells
-of each attempt. Both have a null form, so nobody asks whether captures are on.
+"""The interface of captures. The server begins one for each valid request that will be served; a provider reports each
+attempt. Both have a null form, so callers need not check whether captures are on.
 
-All of this is called on the event loop: it takes references, never copies, never waits and never raises. What was told
-is not changed afterwards. Redaction, encoding and files are the business of another process.
+All of this is called on the event loop: it takes references, never copies, never waits and never raises. Callers do not
+change what they passed. Redaction, encoding and files are the business of another process.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-#: A body: the bytes that travel, or, where the wire is no text, what they mean; its values may be bytes at any depth.
+#: A body: the bytes on the wire, or their meaning where the wire is no text; its values may be bytes at any depth.
 Body = bytes | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedRequest:
-    """What a capture begins with.
+    """The request, as it is when its capture begins.
 
     kind             messages, count_tokens, responses, chat_completions
     session, number  the client's session, None without; the request's number in it, 0 without
-    requested        the model by the name that the client used; `model` the one that is asked for upstream
+    requested        the client's name of the model; `model`: the upstream's
     body             as received, unpacked
-    converted        the hub request, where the body is not the hub's and is not passed through either
+    converted        the hub request, unless the body is the hub's or passed through
     earlier          models that were asked for the same request before, and could not serve
     """
 
@@ -48,27 +48,27 @@ class AttemptCapture(Protocol):
     """One attempt at an upstream."""
 
     def answered(self, status: int, headers: Mapping[str, str], **details: Any) -> None:
-        """The head of the answer; `details` are what a transport knows beside it: {"pooled": True}."""
+        """Records the head of the answer; `details` come from the transport: {"pooled": True}."""
         ...
 
     def refused(self, body: bytes) -> None:
-        """The body of an answer that is an error."""
+        """Records the body of an error answer."""
         ...
 
     def data(self, chunk: bytes) -> None:
-        """A piece of the body of an answer: server-sent events, or JSON."""
+        """Records a piece of the answer's body: server-sent events, or JSON."""
         ...
 
     def events(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Events of a wire that is no text, or that comes in frames of its own: those that one read brought."""
+        """Records the events of one read, on a wire that is no text or has frames of its own."""
         ...
 
     def sent(self, message: Mapping[str, Any]) -> None:
-        """What goes to the upstream after the request, where both sides talk."""
+        """Records a message sent to the upstream after the request, where both sides talk."""
         ...
 
     def failed(self, error: str) -> None:
-        """Why no more comes of this attempt, in words: no connection, a pause, a stream that was cut, a refusal."""
+        """Records why this attempt ended, in words: no connection, a pause, a stream that was cut, a refusal."""
         ...
 
 
@@ -83,20 +83,20 @@ class RequestCapture(Protocol):
     def attempt(
         self, *, transport: str, method: str, url: str, headers: Mapping[str, str], body: Body, **details: Any
     ) -> AttemptCapture:
-        """A request that leaves for the upstream: transport `http`, `websocket` or `connect`. An upgrade that failed
-        is one without a body. `details`: number of the attempt, and what a transport knows of it beforehand."""
+        """Begins an attempt over the transport `http`, `websocket` or `connect`. A failed upgrade has no body.
+        `details`: number of the attempt, and what the transport knows beforehand."""
         ...
 
     def streamed(self, data: bytes) -> None:
-        """Server-sent events as the client gets them."""
+        """Records server-sent events as the client gets them."""
         ...
 
     def replied(self, body: bytes) -> None:
-        """The whole answer of a request that does not stream, or an error that has a status of its own."""
+        """Records a whole answer that is not streamed, or an error with a status of its own."""
         ...
 
     def ended(self, outcome: str, status: int | None, error: str | None = None) -> None:
-        """The end: `completed`, `failed` or `abandoned`. Nothing is told afterwards, of an attempt neither.
+        """Records the end: `completed`, `failed` or `abandoned`. Nothing may follow, for its attempts neither.
 
         status  of the answer; None for a client that left before there was one
         error   in words, None for an answer that is complete
@@ -105,11 +105,11 @@ class RequestCapture(Protocol):
 
 
 class Captures(Protocol):
-    """Where captures go."""
+    """Begins captures."""
 
     @property
     def on(self) -> bool:
-        """Whether it is worth keeping what a capture begins with."""
+        """Whether captures are kept, so that a `CapturedRequest` is worth making."""
         ...
 
     def begin(self, request: CapturedRequest) -> RequestCapture: ...

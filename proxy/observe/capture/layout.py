@@ -1,18 +1,18 @@
-"""Where captures are and what their files are called; for those who write them and those who read them.
+"""The folders and file names of captures, for their writer and their readers.
 
     <state>/traffic/<session or no-session>/<number, 6 digits>-<provider>-<request id>/
         001-000-metadata.json  002-010-anthropic-request.json  003-020-upstream-request.json …
         events/000001-040-upstream-event.json  events/000002-050-downstream-event.json …
 
-Artifacts and events have running numbers of their own, so the order of names is the order in which they were told.
-A station keeps its number for every provider, route and transport; an attempt writes 020 to 033 again.
+Artifacts and events have running numbers of their own, so the order of names is the order of events. A station keeps
+its number for every provider, route and transport; an attempt writes 020 to 033 again.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from proxy.observe.log.redact import safe_name
+from proxy.observe.log.storage import safe_name
 
 #: Below the state folder.
 TRAFFIC = "traffic"
@@ -51,7 +51,7 @@ SENT_EVENT = "025-upstream-message"
 UPSTREAM_EVENT = "040-upstream-event"
 DOWNSTREAM_EVENT = "050-downstream-event"
 
-#: Of a body: server-sent events, JSON, other text; of an error also text.
+#: Extensions of a body: server-sent events, JSON, other text; of an error also text.
 EXTENSIONS = ("json", "sse", "bin", "txt")
 
 

@@ -1,4 +1,4 @@
-"""The structured log of the program of its own: JSON lines in a file, failed answers in files of their own.
+"""The program's structured log: JSON lines in a file, failed answers in files of their own.
 
 Writing a record costs the event loop one entry in a queue. One daemon thread redacts, encodes, writes files and
 prints; it starts with the first record, because many runs of the command line never write one.
@@ -16,9 +16,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.keys import Level
+from proxy.core.hiding.secret import blanked
+from proxy.core.hiding.texts import cut_text, log_text, without_parameters
+from proxy.core.hiding.walk import redacted
 from proxy.core.sse import dump_printable
-from proxy.observe.log.redact import MAX_TEXT_BYTES, cut_text, redact
 from proxy.observe.log.storage import (
     KEPT_ERRORS,
     KEPT_LOGS,
@@ -28,7 +30,7 @@ from proxy.observe.log.storage import (
     ErrorFiles,
     RotatingFile,
 )
-from proxy.observe.log.terminal import TOLD, TerminalCopy
+from proxy.observe.log.terminal import TERMINAL, TerminalCopy
 
 #: Entries waiting for the thread; past it records are dropped and counted.
 MAX_QUEUED = 4_096
@@ -59,7 +61,7 @@ class _Record(NamedTuple):
     fields: dict[str, Any]
 
 
-class _Told(NamedTuple):
+class _TerminalLine(NamedTuple):
     line: str
 
 
@@ -72,7 +74,7 @@ class _Stop:
     """The last entry."""
 
 
-_Item = _Record | _Told | _Capture | threading.Event | _Stop
+_Item = _Record | _TerminalLine | _Capture | threading.Event | _Stop
 
 
 class FileLog:
@@ -80,8 +82,8 @@ class FileLog:
 
     `stderr` mirrors every record there instead of warnings and errors alone; `plain` shows sentences there in place of
     JSON; `verbose` keeps long texts whole; `captures` says whether failed answers are kept. `clock` gives seconds
-    since 1970. `stream` stands in for stderr. A log file of `file_bytes` is put aside; `kept` are the bounds of all of
-    them, `kept_errors` those of failed answers.
+    since 1970. `stream` replaces stderr. A log file of `file_bytes` is put aside; `kept` are the bounds of all of them,
+    `kept_errors` those of failed answers.
 
     The fields of a record are read later, on the thread: hand over values that do not change afterwards.
     """
@@ -103,7 +105,7 @@ class FileLog:
         self._file = RotatingFile(state_root, clock, file_bytes, kept)
         self._errors = ErrorFiles(state_root, kept_errors) if captures else None
         self._tidied_s: float | None = None
-        self._max_text = None if verbose else MAX_TEXT_BYTES
+        self._text = without_parameters if verbose else log_text
         self._clock = clock
         self._terminal = TerminalCopy(stream, everything=stderr, plain=plain)
         # A SimpleQueue because it may be entered again by the same thread: a finaliser that logs while the garbage
@@ -125,12 +127,12 @@ class FileLog:
             self._drop(1)
 
     def tell(self, line: str) -> None:
-        """A line for the terminal alone, in its turn; one that finds the queue full is not shown."""
-        self._put(_Told(f"{line}\n"))
+        """Queues a line for the terminal alone; it is dropped when the queue is full."""
+        self._put(_TerminalLine(f"{line}\n"))
 
     def capture_error(self, name: str, record: dict[str, Any]) -> str | None:
         """Hands the record to the thread. None when captures are off, the log is closed, too many wait, or the last
-        lines could not be written: beside them no file can be, and none is to be named."""
+        lines could not be written: then no file could be either."""
         if self._errors is None or self._failing or not self._pending_captures.acquire(blocking=False):
             return None
         path = self._errors.path_for(self._clock(), name)
@@ -146,7 +148,7 @@ class FileLog:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Nothing goes to stderr inside, whatever its level: a full-screen program owns the terminal. Nestable."""
+        """Keeps stderr silent inside, whatever the level: a full-screen program owns the terminal. Nestable."""
         self._terminal.suppress(+1)
         try:
             yield
@@ -244,7 +246,7 @@ class FileLog:
         return batch
 
     def _save_captures(self, batch: list[_Item]) -> None:
-        """Before the lines, so that a file named in a line is there."""
+        """Runs before the lines are written, so that a file named in a line exists."""
         for item in batch:
             if self._errors is None or not isinstance(item, _Capture):
                 continue
@@ -253,7 +255,7 @@ class FileLog:
             self._pending_captures.release()
 
     def _write_lines(self, batch: list[_Item]) -> None:
-        self._terminal.show([(TOLD, item.line) for item in batch if isinstance(item, _Told)])
+        self._terminal.show([(TERMINAL, item.line) for item in batch if isinstance(item, _TerminalLine)])
         lines = _blanked([(item.level, self._line(item)) for item in batch if isinstance(item, _Record)])
         records = len(lines)
         dropped = self._take_dropped()
@@ -278,15 +280,15 @@ class FileLog:
     def _line(self, record: _Record) -> str:
         """The record as JSON with its line end. What cannot be shown costs its fields, not its neighbours."""
         try:
-            fields = redact(record.fields, max_text=self._max_text)
-            head = _head(record.time_s, record.level, record.service, redact(record.msg, max_text=self._max_text))
+            fields = redacted(record.fields, Level.LOG, self._text)
+            head = _head(record.time_s, record.level, record.service, self._text(record.msg))
             return dump_printable({**head, "fields": fields} if fields else head) + "\n"
         except Exception as error:  # a foreign mapping that raises
             head = _head(self._clock(), "error", "log", "unprintable_record")
             return dump_printable({**head, "fields": {"error": type(error).__name__}}) + "\n"
 
     def _take_dropped(self) -> int:
-        """How many records were lost, once nothing waits any more; else 0, so that one record tells of all."""
+        """The number of lost records once the queue is empty, else 0, so that one record reports all of them."""
         with self._lock:
             if not self._dropped or not self._queue.empty():
                 return 0

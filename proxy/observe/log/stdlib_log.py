@@ -6,10 +6,12 @@ import logging
 from contextlib import suppress
 from typing import Any
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.keys import Level
+from proxy.core.hiding.secret import blanked
+from proxy.core.hiding.texts import log_text, without_parameters
+from proxy.core.hiding.walk import redacted
 from proxy.core.sse import dump_printable
 from proxy.observe.lifecycle import NullLog
-from proxy.observe.log.redact import MAX_TEXT_BYTES, redact
 
 #: Our levels in the terms of the standard library.
 STDLIB_LEVELS = {
@@ -27,7 +29,7 @@ class StdlibLog(NullLog):
     """
 
     def __init__(self, *, verbose: bool = False) -> None:
-        self._max_text = None if verbose else MAX_TEXT_BYTES
+        self._text = without_parameters if verbose else log_text
 
     def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
         """One record; its text is the message and the redacted fields as JSON."""
@@ -36,7 +38,7 @@ class StdlibLog(NullLog):
             number = STDLIB_LEVELS.get(level, logging.INFO)
             if not logger.isEnabledFor(number):
                 return
-            text = redact(msg, max_text=self._max_text)
+            text = self._text(msg)
             if fields:
-                text = f"{text} {dump_printable(redact(fields, max_text=self._max_text))}"
+                text = f"{text} {dump_printable(redacted(fields, Level.LOG, self._text))}"
             logger.log(number, "%s", blanked(text))

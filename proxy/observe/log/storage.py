@@ -16,19 +16,25 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.keys import Level
+from proxy.core.hiding.secret import blanked
+from proxy.core.hiding.texts import cut_text, log_text
+from proxy.core.hiding.walk import redacted
 from proxy.core.sse import dump_printable
-from proxy.observe.log.redact import cut_text, redact, safe_name
 
 #: A larger log file is put aside before the next write.
 MAX_LOG_BYTES = 20 * 1024 * 1024
 
-#: Of a failed answer this much is kept, as text or as JSON; also the longest single text in a capture.
+#: Bytes kept of a failed answer, as text or as JSON; also the longest single text in a capture.
 MAX_RESPONSE_BYTES = 64 * 1024
 
+#: One file-name part: half of what common file systems allow, so a prefix and a suffix always fit.
+MAX_NAME = 160
+_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
 _ERROR_FILE = re.compile(r"(\d+)-.*\.json")
 _ASIDE = re.compile(r"proxy\.(\d+)")
 #: How a record begins: its time.
@@ -37,14 +43,14 @@ _FIRST = re.compile(rb'\{"t":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)"')
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many files of a kind are kept, of how many bytes together, for how many seconds; 0 seconds: for ever."""
+    """The most files of a kind, bytes of all of them, and seconds that one is kept; 0 seconds: for ever."""
 
     files: int
     bytes: int
     age_s: float = 0.0
 
     def surplus(self, found: Iterable[tuple[int, str, int]], now_s: float) -> list[str]:
-        """The names of those that go, of (unix-ms, name, bytes) each: what is too old, then the oldest."""
+        """The names of files to remove, from (unix-ms, name, bytes): those that are too old, then the oldest."""
         gone, files, size = [], 0, 0
         for stamp, name, more in sorted(found, reverse=True):
             files, size = files + 1, size + more
@@ -60,7 +66,7 @@ KEPT_ERRORS = Bounds(files=128, bytes=32 * 1024 * 1024, age_s=30 * DAY_S)
 
 
 def _remove_surplus(directory: Path, name: re.Pattern[str], bounds: Bounds, now_s: float) -> None:
-    """Only regular files with names of ours, which begin or end with their time, count and go."""
+    """Counts and removes only regular files with names of ours, which begin or end with their time."""
     found = []
     try:
         with os.scandir(directory) as entries:
@@ -79,7 +85,7 @@ def _remove_surplus(directory: Path, name: re.Pattern[str], bounds: Bounds, now_
 class RotatingFile:
     """`<directory>/proxy.log`, put aside as `proxy.<unix-ms>` when it has grown too large or is too old.
 
-    kept  the bounds of all log files; the one that is written to counts with as much as it may have
+    kept  the bounds of all log files; the current one counts with its full size
     """
 
     def __init__(
@@ -111,7 +117,7 @@ class RotatingFile:
             self._torn = False
 
     def tidy(self) -> None:
-        """Puts aside what began too long ago, and removes what was put aside too long ago or is too much."""
+        """Rotates a file that began too long ago, and removes rotated ones that are too old or too many."""
         with suppress(OSError):
             begun = self._begun_s()
             if begun is not None and 0 < self._kept.age_s < self._clock() - begun:
@@ -120,7 +126,7 @@ class RotatingFile:
             _remove_surplus(self.path.parent, _ASIDE, self._aside, self._clock())
 
     def _begun_s(self) -> float | None:
-        """When the first record was written; None when the file does not say. Raises OSError."""
+        """The time of the first record; None when the file does not say. Raises OSError."""
         if not self.path.is_file():  # a pipe would wait for its writer
             return None
         with self.path.open("rb") as file:
@@ -148,7 +154,7 @@ class RotatingFile:
         _remove_surplus(self.path.parent, _ASIDE, self._aside, self._clock())
 
     def _free_name(self) -> Path:
-        """An empty file of a name that no other process takes in the same moment: it would overwrite ours."""
+        """Creates an empty file, so that no other process can take its name and overwrite ours."""
         stamp = unix_ms(self._clock())
         while True:
             aside = self.path.with_name(f"proxy.{stamp}")
@@ -168,12 +174,13 @@ class ErrorFiles:
         self._kept = kept
 
     def path_for(self, time_s: float, name: str) -> Path:
-        """Where a capture of this moment will be."""
+        """The path of a capture made at this moment."""
         return self.directory / f"{unix_ms(time_s)}-{safe_name(name)}.json"
 
     def save(self, path: Path, record: dict[str, Any]) -> None:
         """Redacts and writes. A file that could not be finished is removed."""
-        text = blanked(dump_printable(_bounded(redact(record, max_text=MAX_RESPONSE_BYTES)), indent=2))
+        shown = redacted(record, Level.LOG, partial(log_text, most=MAX_RESPONSE_BYTES))
+        text = blanked(dump_printable(_bounded(shown), indent=2))
         data = text.encode() + b"\n"
         room = Bounds(self._kept.files - 1, max(0, self._kept.bytes - len(data)), self._kept.age_s)
         _remove_surplus(self.directory, _ERROR_FILE, room, int(path.name.split("-", 1)[0]) / 1000)
@@ -194,7 +201,7 @@ class ErrorFiles:
 
 
 def _bounded(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with a JSON answer that is too large turned into the beginning of its text."""
+    """The record, with a JSON answer that is too large replaced by the beginning of its text."""
     response = record.get("response")
     if response is None or (isinstance(response, dict) and isinstance(response.get("text"), str)):
         return record  # a text was cut by the redaction
@@ -202,6 +209,20 @@ def _bounded(record: dict[str, Any]) -> dict[str, Any]:
     if len(text.encode()) <= MAX_RESPONSE_BYTES:
         return record
     return {**record, "response": {"text": cut_text(text, MAX_RESPONSE_BYTES)}}
+
+
+def safe_name(part: str) -> str:
+    """A file-name part from any text, such as a session id a client made up.
+
+    Never empty, never `.` or `..`, so it cannot lead out of its directory.
+
+    >>> safe_name("a/b"), safe_name(".."), safe_name("")
+    ('a_b', '_..', 'unknown')
+    """
+    name = _UNSAFE_IN_NAME.sub("_", part[:MAX_NAME])
+    if not name:
+        return "unknown"
+    return f"_{name}"[:MAX_NAME] if not name.strip(".") else name
 
 
 def open_private(path: Path, flags: int) -> int:

@@ -1,4 +1,4 @@
-"""What of the log is seen on the terminal."""
+"""The part of the log that the terminal shows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any, TextIO
 #: Levels that are always shown.
 LOUD = frozenset({"warn", "error"})
 #: The level of lines that are for the terminal alone.
-TOLD = "told"
+TERMINAL = "terminal"
 
 #: Warnings that are remembered as shown.
 MAX_REMEMBERED = 500
-#: What a reader of the terminal has no use for, or has in the line of the request.
+#: Fields that are useless on the terminal, or already in the line of the request.
 _HIDDEN = frozenset({"reqId", "endpoint", "ms", "capture", "errorFile", "places"})
-#: Records of which the line of the request says as much.
+#: Records that repeat the line of the request.
 _IN_THE_LINE = frozenset({"request_failed", "unknown model"})
-#: How the records of failed attempts end; one that is not made again is the failure of its request.
+#: Suffix of the records of failed attempts; an attempt that is not retried is the failure of its request.
 _ATTEMPT = "_upstream_request_failed"
-#: Who warns only once of a thing, and when it happens anew, again: a file that is mended and broken the same way.
+#: Services that already warn once for each occurrence: a file may be mended and broken again in the same way.
 _ONCE_ALREADY = frozenset({"config"})
 _WORDS = {"warn": "warning", "error": "error"}
 
@@ -31,8 +31,8 @@ _WORDS = {"warn": "warning", "error": "error"}
 class TerminalCopy:
     """Writes lines to `stream` (stderr when None): warnings and errors, or with `everything` all of them.
 
-    plain  for somebody who reads along: each warning once, as a sentence in place of the JSON, and no failed requests,
-           which have lines of their own there
+    plain  for a person reading along: each warning once, as a sentence in place of JSON, and no failed requests, which
+           have lines of their own
     """
 
     def __init__(self, stream: TextIO | None, *, everything: bool, plain: bool = False) -> None:
@@ -52,7 +52,7 @@ class TerminalCopy:
     def show(self, lines: list[tuple[str, str]]) -> None:
         """Lines as (level, text with its line end)."""
         text = "".join(
-            self._form(level, line) for level, line in lines if self._everything or level in LOUD or level == TOLD
+            self._form(level, line) for level, line in lines if self._everything or level in LOUD or level == TERMINAL
         )
         if not text:
             return
@@ -76,7 +76,7 @@ class _Sentences:
         self._shown: dict[str, None] = {}
 
     def of(self, level: str, line: str) -> str:
-        if level == TOLD:
+        if level == TERMINAL:
             return line
         record = json.loads(line)
         said = _sentence(record)
@@ -89,7 +89,7 @@ class _Sentences:
 
 
 def _sentence(record: dict[str, Any]) -> str:
-    """What a record says to somebody who reads along; "" for what is said elsewhere.
+    """The record as a sentence; "" for what another line says already.
 
     >>> _sentence({"level": "warn", "service": "auth", "msg": "sign-in refused", "fields": {"provider": "p1"}})
     'warning: auth: sign-in refused (provider: p1)'
@@ -105,5 +105,5 @@ def _sentence(record: dict[str, Any]) -> str:
 
 
 def _rounded(name: str, value: object) -> object:
-    """A length of time in seconds has one decimal: a wait that is drawn by lot has sixteen."""
+    """Rounds seconds to one decimal: a random wait has sixteen."""
     return f"{value:.1f}" if name.endswith("S") and isinstance(value, float) else value

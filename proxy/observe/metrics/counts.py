@@ -1,5 +1,5 @@
-"""What is counted of requests and of what happens beside them (`Metrics`); how late the event loop is; what the system
-says of this process, where there is /proc."""
+"""Counts requests and other events (`Metrics`), measures the lag of the event loop, and reads the system's values of
+this process, where there is /proc."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proxy.observe.metrics.registry import OTHER, Labels, Metric, Registry
 from proxy.observe.metrics.table import CPU, MAX_FDS, MEMORY, OPEN_FDS, STARTED
 from proxy.observe.monitor.snapshot import AllowanceRow, RequestRow
 
-#: The distance between two looks, in seconds.
+#: Seconds between two measurements.
 EVERY_S = 0.5
 
 
@@ -30,7 +30,7 @@ async def watch_loop(tell: Callable[[float], None], every_s: float = EVERY_S) ->
 
 
 _PROC = Path("/proc")
-#: Fields of `/proc/self/stat` behind the name of the program, which may hold anything: man 5 proc counts them from 3.
+#: Fields of `/proc/self/stat` after the name of the program, which may hold anything: man 5 proc counts them from 3.
 _USER, _SYSTEM, _START, _PAGES = 14 - 3, 15 - 3, 22 - 3, 24 - 3
 _NO_LIMIT = "unlimited"
 
@@ -57,11 +57,11 @@ def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines()
 
 
-#: Values that a label has at most, OTHER aside: models may be named by anybody, of the rest there are few anyway.
+#: Most values of a label, besides OTHER: clients can name any model; the rest is few anyway.
 MAX_MODELS, MAX_VALUES, MAX_CALLERS = 64, 32, 256
-#: In place of a provider, a status or a word that a request does not have.
+#: Replaces a provider, a status or a word that a request does not have.
 NONE = "none"
-#: How a renewal ended.
+#: Outcomes of a renewal.
 RENEWED, NOT_RENEWED = "ok", "failed"
 
 
@@ -76,11 +76,11 @@ _FROM_THE_BEGINNING = (
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What is not counted but looked at when somebody asks.
+    """Values that are read on demand instead of counted.
 
     active    provider -> requests under way, "" for those that have none yet
     buffered  bytes of request bodies that are held
-    refusals  limit -> how often it refused a request since the start
+    refusals  limit -> number of requests it refused since the start
     """
 
     active: Mapping[str, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Moment:
 
 
 class _Values:
-    """The values of one label: the first `most` that come are told apart."""
+    """The values of one label: the first `most` are kept apart."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -106,10 +106,10 @@ class _Values:
 
 
 class Metrics:
-    """Of one application.
+    """The metrics of one application.
 
     version    of this program
-    providers  that there are: what is counted of each begins with 0, so that the first of anything is an increase
+    providers  all of them: their counters begin with 0, so that the first event is an increase
     """
 
     def __init__(self, version: str, providers: Sequence[str] = ()) -> None:
@@ -125,7 +125,7 @@ class Metrics:
                 self._registry.add(metric, 0, provider, *words)
 
     def finished(self, row: RequestRow) -> None:
-        """A request is over."""
+        """Counts a finished request."""
         provider = self._provider(row.provider)
         model = self._models.of(row.resolved or row.requested or NONE)
         endpoint = self._endpoints.of(row.endpoint or NONE)
@@ -169,7 +169,7 @@ class Metrics:
         self._registry.add(table.CALLER_TOKENS, row.output_tokens or 0, caller, "output")
 
     def happened(self, event: ServiceEvent) -> None:
-        """Something that belongs to no request."""
+        """Counts an event that belongs to no request."""
         provider = self._provider(event.provider)
         match event:
             case SignInRenewed():
@@ -179,11 +179,11 @@ class Metrics:
                 self._registry.replace(table.SOCKETS, self._sockets)
 
     def lagged(self, seconds: float) -> None:
-        """The event loop was so late."""
+        """Counts a lag of the event loop."""
         self._registry.observe(table.LAG, seconds)
 
     def text(self, moment: Moment) -> str:
-        """All of it, now."""
+        """All metrics as text, now."""
         replace = self._registry.replace
         active = {**self._idle, **{provider or NONE: count for provider, count in moment.active.items()}}
         replace(table.ACTIVE, {(provider,): count for provider, count in active.items()})

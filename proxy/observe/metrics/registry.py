@@ -7,12 +7,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-#: What the text is called.
+#: Media type of the text.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 COUNTER, GAUGE, HISTOGRAM, SUMMARY = "counter", "gauge", "histogram", "summary"
 
-#: Combinations of labels that one metric has; what comes behind is counted in one where every label is OTHER.
+#: Most combinations of labels of one metric; later ones are counted in one where every label is OTHER.
 MAX_SERIES = 500
 OTHER = "other"
 
@@ -22,9 +22,9 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is counted. The name says the unit and, of a counter, ends with `_total`.
+    """A metric. Its name says the unit, and ends with `_total` if it is a counter.
 
-    labels   names of what tells its series apart
+    labels   names of the labels of its series
     buckets  upper bounds of a histogram, without the last, which is infinite
     """
 
@@ -37,7 +37,7 @@ class Metric:
 
 @dataclass(slots=True)
 class _Distribution:
-    """Of a histogram or summary. `counts`: how many fell into each bucket, the infinite one last."""
+    """A histogram or summary. `counts`: the number in each bucket, the infinite one last."""
 
     counts: list[int]
     count: int = 0
@@ -52,7 +52,7 @@ class _Distribution:
 
 @dataclass(slots=True)
 class _Samples:
-    """All of one metric: labels -> value."""
+    """The samples of one metric: labels -> value."""
 
     numbers: dict[Labels, float] = field(default_factory=dict)
     distributions: dict[Labels, _Distribution] = field(default_factory=dict)
@@ -72,21 +72,21 @@ class Registry:
                 self.add(metric, 0)
 
     def add(self, metric: Metric, amount: float, *labels: str) -> None:
-        """To a counter."""
+        """Adds to a counter."""
         numbers = self._series[metric].numbers
         labels = _room(numbers, metric, labels)
         numbers[labels] = numbers.get(labels, 0) + amount
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
-        """One value of a histogram or summary."""
+        """Adds a value to a histogram or summary."""
         self._distribution(metric, labels).add(value, metric.buckets)
 
     def replace(self, metric: Metric, values: Mapping[Labels, float]) -> None:
-        """What a gauge, or a counter that somebody else keeps, shows now: nothing else than this."""
+        """Replaces all samples of a gauge, or of a counter kept elsewhere."""
         self._series[metric].numbers = dict(list(values.items())[:MAX_SERIES])
 
     def text(self) -> str:
-        """All of it."""
+        """All metrics in the text format."""
         return "".join(line + "\n" for metric, series in self._series.items() for line in _lines(metric, series))
 
     def _distribution(self, metric: Metric, labels: Labels) -> _Distribution:

@@ -1,4 +1,4 @@
-"""The metrics that there are. Units are seconds, bytes and tokens; shares are 0 to 1."""
+"""The table of metrics. Units are seconds, bytes and tokens; shares are 0 to 1."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is going on, for whoever looks: one store of all requests, shown in the terminal and in the browser."""
+"""The monitor: one store of all requests, shown in the terminal and in the browser."""

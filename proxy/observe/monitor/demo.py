@@ -2,7 +2,7 @@
 fed with events as a proxy would feed it, at moments that follow from the clock alone, so that the same clock always
 shows the same.
 
-`demo.json` beside this module has what happens. An event is written as its name in `lifecycle` and its values, a `*` in
+`demo.json` beside this module has the events. An event is written as its name in `lifecycle` and its values, a `*` in
 them is the id of the request.
 
 clients     name -> the events at which a request of it begins, and those at which its model is chosen
@@ -31,19 +31,19 @@ from proxy.observe.monitor.state import MonitorState
 URL = "mock://tui-demo"
 #: The proxy that is simulated had run for this long when the demo begins.
 UPTIME_S = 3720.0
-#: A moment at which something may happen; a request begins every so many of them.
+#: Seconds between two moments with events, and moments between two requests.
 TICK_S, CYCLE = 0.25, 24
-#: Of the requests in the hour before: how often one began, and how long it took.
+#: Seconds between the beginnings of two requests in the hour before, and their lengths.
 PAST_EVERY_S, PAST_LENGTH_S = 34.0, 60.0
-#: What a provider said longer ago than this, in seconds, it does not say again.
+#: Reports of a provider that are older than this, in seconds, are not renewed.
 SAID_ONCE_S = 3600.0
 
 #: Moment in seconds of the proxy's life, request, event.
-Told = tuple[float, str, list[Any]]
+Happening = tuple[float, str, list[Any]]
 
 
 class Demo:
-    """`snapshot` shows what is going on now.
+    """Simulated traffic; `snapshot` shows it as it is now.
 
     clock  seconds that only go forward, from which everything follows; `wall`: epoch seconds, asked once
     """
@@ -61,13 +61,13 @@ class Demo:
             program="model-proxy demo",
         )
         self.monitor.url = URL
-        for told in sorted([*self._past(), *self._over(), *self._under_way()], key=lambda told: told[0]):
-            self._tell(*told)
+        for one in sorted([*self._past(), *self._over(), *self._under_way()], key=lambda one: one[0]):
+            self._tell(*one)
         for ago, level, message, provider, session in self._tables["notices"]:
             self._now = UPTIME_S - ago
             self.monitor.notice(level, message, provider=provider, session=session)
         self._ticks = -1
-        self._due: deque[Told] = deque()
+        self._due: deque[Happening] = deque()
 
     def snapshot(self) -> Snapshot:
         elapsed = max(self._clock() - self._began, 0.0)
@@ -88,8 +88,8 @@ class Demo:
             )
         while self._due and self._due[0][0] <= now:
             self._tell(*self._due.popleft())
-        for told in _streams(now, self._ticks):
-            self._tell(*told)
+        for one in _streams(now, self._ticks):
+            self._tell(*one)
 
     def _tell(self, at: float, request_id: str, written: list[Any]) -> None:
         self._now = at
@@ -114,14 +114,14 @@ class Demo:
         client: list[Any] = self._tables["clients"][names[number % len(names)]]
         return client
 
-    def _past(self) -> Iterator[Told]:
+    def _past(self) -> Iterator[Happening]:
         """The hour before."""
         for number in range(int(3600 / PAST_EVERY_S)):
             begin = UPTIME_S - 3600 + number * PAST_EVERY_S
             end = ["Failed", 529, "overloaded; try again later"] if number % 11 == 5 else ["Completed", 200]
             yield from _turn(f"past-{number}", self._asking(number), begin, PAST_LENGTH_S, end, every=2.5, size=number)
 
-    def _over(self) -> Iterator[Told]:
+    def _over(self) -> Iterator[Happening]:
         for number, (ago, length, name, between, end) in enumerate(self._tables["over"]):
             request_id, begin = f"over-{number}", UPTIME_S - ago
             began, chosen = self._tables["clients"][name]
@@ -131,7 +131,7 @@ class Demo:
                 yield begin + length * step / len(between), request_id, event
             yield begin + length, request_id, end
 
-    def _under_way(self) -> Iterator[Told]:
+    def _under_way(self) -> Iterator[Happening]:
         for ago, request_id, name, reached in self._tables["under_way"]:
             began, chosen = self._tables["clients"][name]
             for event in began if reached is None else (*began, *chosen, *reached):
@@ -140,9 +140,8 @@ class Demo:
 
 def _turn(
     request_id: str, client: list[Any], begin: float, length: float, end: list[Any], *, every: float, size: int
-) -> Iterator[Told]:
-    """A request from its beginning to its end: half of its time it streams. `size` makes different ones of one
-    client."""
+) -> Iterator[Happening]:
+    """A request from beginning to end: it streams for half of its time. `size` varies the requests of one client."""
     began, chosen = client
     read, output = 24_000 + 1_700 * (size % 40), int(length * (20 + 26 * math.sin(begin / 400) ** 2))
     share, reason = (0.96, "") if size % 13 else (0.31, "system text changed")
@@ -162,8 +161,8 @@ def _turn(
         yield begin + length, request_id, event
 
 
-def _streams(now: float, tick: int) -> Iterator[Told]:
-    """What comes of the two that stream."""
+def _streams(now: float, tick: int) -> Iterator[Happening]:
+    """The output of the two requests that stream."""
     yield now, "demo-bytes", ["Progress", 840, 2]
     if tick % 12 != 11:  # it pauses now and then
         yield now, "demo-streaming", ["Progress", 420, 4]

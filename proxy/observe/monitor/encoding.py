@@ -1,4 +1,4 @@
-"""Snapshots as JSON. Most rows are the same as a second ago: what was made of them is used again."""
+"""Encodes snapshots as JSON. Most rows are the same as a second ago, so their text is reused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _text(value: object) -> str:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    """One level of what JSON has no form for: a dataclass, or a mapping that is no dict."""
+    """Converts one level that JSON has no form for: a dataclass, or a mapping that is no dict."""
     kind: Any = type(value)
     names = _names(kind)
     return {name: getattr(value, name) for name in names} if names else dict(value)

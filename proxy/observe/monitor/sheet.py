@@ -1,4 +1,4 @@
-"""What is shown of a request, a session and an agent, as data: the terminal (`terminal/details.py`) and the page
+"""The shown facts of a request, a session and an agent, as data: the terminal (`terminal/details.py`) and the page
 (`page/details.js`) paint facts that they do not understand. The page is given the tables once, as the module
 `sheet.js`; the values are those of the rows that it has anyway, so that a snapshot costs nothing more.
 """
@@ -94,7 +94,7 @@ _STATUS = Fact("last status", "{status}", "status", "drawn")
 SESSION = (_STATUS, Fact("session", "{id:session}", page="copy"), Fact("project", "{project}"), *_TOTALS)
 AGENT = (_STATUS, Fact("agent", "{id}", page="copy"), Fact("agent above", "{parent}"), *_TOTALS)
 
-#: What the words of a filter are sought in, of rows, of events, and of the agents of a session.
+#: Members that a filter searches, in rows, in events, and in the agents of a session.
 SOUGHT = (
     *("id", "session", "agent", "project", "provider", "requested", "resolved", "effort", "status", "endpoint"),
     *("http", "error", "cache.reason", "code", "level", "message"),
@@ -102,7 +102,7 @@ SOUGHT = (
 
 
 def newest_share(row: Row) -> float | None:
-    """The share of the input that came from the cache: that which was measured last, else of all input."""
+    """The cached share of the input: the one measured last, else that of all input."""
     return row.cache.cached if row.cache.cached is not None else _ratio(row)
 
 
@@ -116,7 +116,7 @@ def _ratio(row: Row) -> float | None:
     return row.cached_tokens / row.input_tokens if row.cached_tokens and row.input_tokens else None
 
 
-#: Kind -> the text of a value at a time; "" or `NONE` where there is nothing to tell.
+#: Kind -> the text of a value at a time; "" or `NONE` where there is none.
 _KINDS: Mapping[str, Callable[[Any, float], str]] = {
     "": lambda value, _now: "" if value is None else str(value),
     "session": lambda value, _now: value or NO_SESSION,
@@ -154,7 +154,7 @@ def _part(part: str, row: Row, now: float) -> str:
 
 
 def as_module() -> str:
-    """The tables for the page, without what it shows in another way, as a script."""
+    """The tables for the page as a script, without facts that it draws itself."""
     tables = {"request": REQUEST, "session": SESSION, "agent": AGENT}
     shown = {name: [each._asdict() for each in table if each.page != "drawn"] for name, table in tables.items()}
     return f"export const SHEET = {json.dumps(shown | {'sought': SOUGHT})};\n"

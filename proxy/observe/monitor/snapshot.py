@@ -1,5 +1,5 @@
-"""What the monitor knows at one moment, as plain data: what the terminal draws, the page is sent, and a dashboard that
-is attached to a running proxy reads.
+"""The state of the monitor at one moment, as plain data: for the terminal, the page, and a dashboard attached to a
+running proxy.
 
 Times are epoch seconds, lengths of time are seconds, unless a name says otherwise. Nothing here holds a prompt.
 A row is never changed once it is part of a snapshot; the store extends rows with what it counts (`tracked.py`).
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-#: Of the JSON form. A reader refuses another one, and takes what it misses from the defaults below.
+#: Version of the JSON form. A reader refuses another one, and fills missing members with the defaults below.
 VERSION = 1
 
 #: Statuses of a request that is under way, and of one that is over.
@@ -32,7 +32,7 @@ SHORTEST_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """What came, over how long: of a request, or of all of a session that have both.
+    """Output and its duration: of a request, or of all requests of a session that have both.
 
     tokens   output tokens since the model began
     seconds  from its first output to its newest
@@ -46,8 +46,8 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class CacheView:
-    """What the upstream's cache did. Shares are 0 to 1 of the input; None: not known. `reason`: why less than expected,
-    in words."""
+    """The use of the upstream's cache. Shares are 0 to 1 of the input; None: not known. `reason`: why less than
+    expected, in words."""
 
     cached: float | None = None
     expected: float | None = None
@@ -59,17 +59,17 @@ class RequestRow:
     """A request, under way or over.
 
     number     within its session, from 1
-    requested  the name that the client asked for; `resolved`: what the upstream was asked for
+    requested  the client's name of the model; `resolved`: the upstream's
     status     one of UNDER_WAY or OVER; `http`: the status that was answered
     elapsed    until it was over, or until now
     timings    span -> milliseconds, as in `observe.lifecycle.SPANS`
-    estimate   our own count of the input, None where there is none
-    input_tokens  our own estimate until the upstream tells them
-    judge      what auto mode's judge found: outcome -> calls; `judge_input_tokens`, `judge_output_tokens`: what it cost
-    searches   web searches for the model: who made them, with the reason where they failed -> number
+    estimate   our own count of the input, None without one
+    input_tokens  our own estimate until the upstream reports them
+    judge      outcomes of auto mode's judge: outcome -> calls; `judge_input_tokens`, `judge_output_tokens`: its cost
+    searches   web searches for the model: the account that made them, with the reason if they failed -> number
     kind       the kind of the error, as in `errors.KINDS`; "" without one
     fallback   the model that could not serve, and why: then another one served; "" otherwise
-    caller     whose key it came with, where callers have keys of their own
+    caller     the owner of its key, where callers have keys of their own
     capture    where the captured request is kept, "" where none is
     """
 
@@ -111,14 +111,14 @@ class RequestRow:
 
     @property
     def bad(self) -> bool:
-        """Whether it belongs among the events."""
+        """Whether it is listed among the events."""
         return self.status in ("failed", "abandoned") or bool(self.error) or (self.http or 0) >= 400
 
 
 @dataclass(slots=True)
 class TotalsRow:
-    """What sessions and agents have in common. Counts are of the whole life; the last request says provider, model,
-    effort and status. `cache`: of the newest request that told it."""
+    """The common fields of sessions and agents. Counts are of the whole life; provider, model, effort and status are
+    those of the last request. `cache`: of the newest request that reported it."""
 
     id: str | None
     last_seen: float
@@ -146,7 +146,7 @@ class AgentRow(TotalsRow):
 
 @dataclass(slots=True)
 class SessionRow(TotalsRow):
-    """All of a client session; `id` None is the row of requests without one.
+    """A client session; `id` None is the row of requests without one.
 
     history  output tokens in steps of `Series.step`, the newest last, without leading zeros
     agents   the main conversation first; () while there is no other
@@ -161,12 +161,12 @@ class SessionRow(TotalsRow):
 class AllowanceRow:
     """A window of a provider's allowance.
 
-    limit      what is limited, "" for everything
+    limit      the limited model or feature, "" for everything
     window     the length in words: `5 hours`, `Weekly`
     used       per cent, may pass 100
-    resets_at  when it begins again, None when nobody said
-    as_of      when the provider said so
-    reset      it has begun again since: what is used now is not known, and `used` is 0
+    resets_at  the time of its reset, None when unknown
+    as_of      the time of the provider's report
+    reset      it was reset since: its use is unknown, and `used` is 0
     """
 
     provider: str
@@ -180,8 +180,8 @@ class AllowanceRow:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that somebody should know and that is no request: an allowance that runs out, a cache that was lost.
-    `level` is info, warn or error."""
+    """A message to the user that is no request: an allowance that runs out, a lost cache. `level` is info, warn or
+    error."""
 
     at: float
     level: str
@@ -192,8 +192,8 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """How it went over the last hour, in steps of `step` seconds; the newest is the last, and is not over. `end` is the
-    end of that one. Requests and failures count where they ended."""
+    """Counts over the last hour, in steps of `step` seconds; the newest is last and not over yet. `end` is its end.
+    Requests and failures count where they ended."""
 
     step: float = 10.0
     end: float = 0.0
@@ -204,8 +204,8 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything. `active` oldest first, `recent` and `notices` newest first, `sessions` by id. `sandbox`: the
-    upstreams are simulated."""
+    """All rows. `active` oldest first, `recent` and `notices` newest first, `sessions` by id. `sandbox`: the upstreams
+    are simulated."""
 
     started_at: float
     snapshot_at: float
@@ -223,13 +223,13 @@ class Snapshot:
 
 
 def of_json(value: Any) -> Snapshot:
-    """The snapshot in what another proxy answered: what it does not tell has its default, what this version does not
-    know is left out. Raises ValueError for what is no snapshot, and for another version."""
+    """Reads another proxy's snapshot: missing members have their defaults, unknown ones are left out. Raises ValueError
+    for what is no snapshot, and for another version."""
     if not isinstance(value, Mapping) or not isinstance(value.get("snapshot"), Mapping):
         raise ValueError("that is no snapshot of a monitor")
     if value.get("version") != VERSION:
         raise ValueError(
-            f"that proxy tells version {value.get('version')!r} of the monitor, this program reads {VERSION}"
+            f"that proxy reports version {value.get('version')!r} of the monitor, this program reads {VERSION}"
         )
     return _made(Snapshot, value["snapshot"])
 
@@ -239,8 +239,8 @@ T = TypeVar("T")
 
 def _made(kind: type[T], value: Mapping[str, Any]) -> T:
     hints = typing.get_type_hints(kind)
-    told = ((name, hint) for name, hint in hints.items() if name in value)
-    known = {name: _fit(hint, value[name]) for name, hint in told if value[name] is not None or _may_miss(hint)}
+    present = ((name, hint) for name, hint in hints.items() if name in value)
+    known = {name: _fit(hint, value[name]) for name, hint in present if value[name] is not None or _may_miss(hint)}
     try:
         return kind(**known)
     except TypeError as error:
@@ -252,7 +252,7 @@ def _may_miss(hint: Any) -> bool:
 
 
 def _fit(hint: Any, value: Any) -> Any:
-    """A value of JSON in a type of the fields above. Raises ValueError."""
+    """Converts a JSON value to the type of a field. Raises ValueError."""
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         if not isinstance(value, Mapping):
             raise ValueError(f"expected a {hint.__name__}")

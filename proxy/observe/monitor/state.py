@@ -1,7 +1,7 @@
-"""The one store of what goes on: told of every event of every request, asked for snapshots by whoever looks.
+"""The monitor's store: it receives every event of every request, and makes snapshots on demand.
 
-It belongs to the event loop: everything here is called on it, and returns at once. Nothing is made ready for anybody
-who might look; an event costs a look-up and a few additions.
+It belongs to the event loop: everything here is called on it, and returns at once. Nothing is prepared in advance; an
+event costs a look-up and a few additions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from proxy.core.secret import blanked
+from proxy.core.hiding.secret import blanked
 from proxy.observe.lifecycle import (
     Abandoned,
     CacheChecked,
@@ -47,7 +47,7 @@ from proxy.observe.monitor.tracked import (
     NONE,
     STEP_S,
     SessionTable,
-    Steps,
+    StepCounts,
     TrackedRequest,
     added,
     agent_of,
@@ -60,26 +60,26 @@ from proxy.observe.monitor.tracked import (
     step_at,
 )
 
-#: Requests that are over and still shown; those under way that are known, of which the admission lets far fewer in.
+#: Finished requests that are shown, and known requests under way; the admission lets far fewer in.
 MAX_RECENT, MAX_ACTIVE = 200, 10_000
 MAX_NOTICES = 50
-#: For this long after a snapshot somebody is taken to look still.
+#: Seconds after a snapshot during which the monitor counts as watched.
 LOOKING_S = 60.0
 
 #: endpoint of a route -> its name here
 _SHOWN = {"generation": "images", "edit": "images"}
-#: Of a service without a choice of models, what is shown in its place.
+#: Shown in place of the model, for services without a choice of models.
 _ONLY_MODEL = {"transcriptions": "transcribe"}
 
 
 class MonitorState:
-    """A `Recorder`. What it is told it tells `beside` as well, the recorder of a program that embeds the proxy.
+    """A `Recorder`. Forwards every event to `beside`, the embedding program's recorder.
 
     clock       seconds that only go forward; `wall`: epoch seconds
-    allowances  what is left of the providers' allowances, asked when a snapshot is made
-    program     what the snapshots call this program; `command`: how the user starts it; `url`: where it listens, set by
-                whoever listens, as is `sandbox`: the upstreams are simulated
-    changes     grows with whatever changes a snapshot, but for the data that arrives of active requests
+    allowances  returns the providers' allowances, called when a snapshot is made
+    program     its name in snapshots; `command`: how the user starts it; `url`: where it listens, set by the listener,
+                as is `sandbox`: the upstreams are simulated
+    changes     grows with every change of a snapshot, except data of active requests
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class MonitorState:
         self._recent: deque[TrackedRequest] = deque()
         self._sessions = SessionTable()
         self._notices: deque[Notice] = deque(maxlen=MAX_NOTICES)
-        self._tokens, self._requests, self._failures = Steps(HOUR), Steps(HOUR), Steps(HOUR)
+        self._tokens, self._requests, self._failures = StepCounts(HOUR), StepCounts(HOUR), StepCounts(HOUR)
         self._listeners: list[Callable[[RequestRow], None]] = []
         self._service_listeners: list[Callable[[ServiceEvent], None]] = []
         self._watching = 0
         self._looked_at = -LOOKING_S
 
-    # -- what is told
+    # -- events
 
     def record(self, request_id: str, event: Event) -> None:
         request = self._known.get(request_id)
@@ -134,23 +134,23 @@ class MonitorState:
         self._beside.happened(event)
 
     def notice(self, level: str, message: str, *, provider: str | None = None, session: str | None = None) -> None:
-        """Something that somebody should know and that is no request. `level` is info, warn or error."""
+        """Shows a message that is no request. `level` is info, warn or error."""
         self._notices.appendleft(Notice(self._wall(), level, one_line(blanked(message)), provider, session))
         self.changes += 1
 
     def finished(self, listener: Callable[[RequestRow], None]) -> None:
-        """`listener` is given every request that is over from now on, once, on the event loop."""
+        """Calls `listener` with every request that ends from now on, once, on the event loop."""
         self._listeners.append(listener)
 
     def happening(self, listener: Callable[[ServiceEvent], None]) -> None:
-        """`listener` is given what happens beside the requests from now on; it must return at once and never raise."""
+        """Calls `listener` with every event of no request from now on; it must return at once and never raise."""
         self._service_listeners.append(listener)
 
-    # -- who looks
+    # -- watching
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Somebody looks while inside."""
+        """Counts as watched while inside."""
         self._watching += 1
         try:
             yield
@@ -163,7 +163,7 @@ class MonitorState:
         return looking or self._beside.wants_project
 
     def mark(self) -> object:
-        """Differs from an earlier one when a snapshot would show something else than then."""
+        """A value that changes when a snapshot would show something else."""
         now = self._clock()
         if self._active:
             return now
@@ -199,31 +199,31 @@ class MonitorState:
         )
 
     def active(self) -> Counter[str]:
-        """provider -> how many requests are under way; "" for those that have none yet."""
+        """provider -> number of requests under way; "" for those that have none yet."""
         return Counter(request.provider or "" for request in self._active.values())
 
     # -- the life of a request
 
     def _unknown(self, request_id: str, event: Started | Failed) -> None:
-        """A request begins; or one that nobody told of fails, which is shown all the same."""
+        """Starts tracking a request. A failure for an unknown id is shown too."""
         if len(self._active) >= MAX_ACTIVE:
             return
-        told = event if isinstance(event, Started) else Started("", None)
+        start = event if isinstance(event, Started) else Started("", None)
         now, wall = self._clock(), self._wall()
-        session = self._sessions.of(told.session, wall)
+        session = self._sessions.of(start.session, wall)
         request = TrackedRequest(
             id=request_id,
-            endpoint=_SHOWN.get(told.endpoint, told.endpoint),
+            endpoint=_SHOWN.get(start.endpoint, start.endpoint),
             status="started",
             started_at=wall,
             mono_started=now,
             owner=session,
-            talk=agent_of(session, told.agent, told.parent, wall),
+            talk=agent_of(session, start.agent, start.parent, wall),
             session=session.id,
-            agent=told.agent and short(told.agent),
-            parent=told.parent and short(told.parent),
-            client_id=told.client_id and short(told.client_id),
-            caller=told.caller,
+            agent=start.agent and short(start.agent),
+            parent=start.parent and short(start.parent),
+            client_id=start.client_id and short(start.client_id),
+            caller=start.caller,
         )
         self._known[request_id] = self._active[request_id] = request
         self._join(request)
@@ -238,13 +238,13 @@ class MonitorState:
             totals.status = request.status
 
     def _leave(self, request: TrackedRequest) -> None:
-        """The request turned out to belong elsewhere."""
+        """Takes a request out of its session: it belongs to another."""
         for totals in (request.owner, request.talk):
             totals.count(request, -1)
         self._sessions.left(request.owner)
 
     def _end(self, request: TrackedRequest, status: str, http: int | None, error: str) -> bool:
-        """Of the ends of a request the first counts; whether this is it."""
+        """Ends a request, once; whether this is its first end."""
         if request.over:
             return False
         now, wall = self._clock(), self._wall()
@@ -276,10 +276,10 @@ class MonitorState:
         for listener in self._listeners:
             try:
                 listener(row)
-            except Exception as error:  # a fault of whoever looks must not reach the request
-                self.notice("error", f"a finished request could not be told: {type(error).__name__}")
+            except Exception as error:  # a listener's fault must not reach the request
+                self.notice("error", f"a listener of finished requests failed: {type(error).__name__}")
 
-    # -- the effects of events on a request that is known
+    # -- effects of events on a known request
 
     def _progressed(self, request: TrackedRequest, event: Progress) -> None:
         request.bytes += event.bytes
@@ -296,7 +296,7 @@ class MonitorState:
         request.mono_newest = now
 
     def _recount(self, request: TrackedRequest) -> None:
-        """Something came of a request that is over."""
+        """Corrects the throughput of its totals after a late report."""
         before, request.counted = request.counted, rated(request.measured)
         for totals in (request.owner, request.talk):
             totals.throughput = added(added(totals.throughput, before, -1), request.counted)
@@ -351,8 +351,8 @@ class MonitorState:
         request.estimate = event.tokens
 
     def _used(self, request: TrackedRequest, event: UsageUpdated) -> None:
-        """Counts of a request never go down, and what they go up by is added to the totals: these outlive everything
-        that is shown of the request."""
+        """Raises the counts of a request, which never go down, and adds the difference to the totals, which outlive the
+        request."""
         request.input_tokens, read = raised(request.input_tokens, event.input_tokens)
         request.output_tokens, written = raised(request.output_tokens, event.output_tokens)
         request.cached_tokens, cached = raised(request.cached_tokens, event.cached_tokens)
@@ -371,7 +371,7 @@ class MonitorState:
             self._recount(request)
 
     def _judged(self, request: TrackedRequest, event: Judged) -> None:
-        """The calls of a request may be judged in several steps."""
+        """Adds judged calls: a request may be judged in several steps."""
         found = dict(request.judge)
         for outcome, calls in event.outcomes.items():
             found[outcome] = found.get(outcome, 0) + calls
@@ -410,7 +410,7 @@ class MonitorState:
             self._end(request, "failed", event.status, event.error)
 
     def _failed_late(self, request: TrackedRequest, event: Failed) -> None:
-        """Its answer was whole, it seemed."""
+        """Marks a completed request as failed."""
         before = request.failed
         request.status, request.error, request.kind = "failed", one_line(event.error), event.kind
         request.http = event.status or request.http
@@ -422,7 +422,7 @@ class MonitorState:
         self._end(request, "abandoned", None, event.error)
 
     def _again(self, request: TrackedRequest, event: Started) -> None:
-        """A request begins once."""
+        """Ignores a second beginning."""
 
 
 _EFFECTS: dict[type[Any], Callable[[MonitorState, TrackedRequest, Any], None]] = {

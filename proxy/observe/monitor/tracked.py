@@ -1,4 +1,4 @@
-"""What the store keeps of requests, sessions and agents, in bounded tables, and the rows that are made of it."""
+"""The store's requests, sessions and agents, in bounded tables, and the rows made of them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from proxy.observe.monitor.snapshot import (
     TotalsRow,
 )
 
-#: The length of a step, in seconds.
+#: Seconds of a step.
 STEP_S = 10.0
-#: Steps of the hour that is told of the whole proxy, and of the ten minutes that are told of a session.
+#: Steps of the proxy's last hour, and of a session's last ten minutes.
 HOUR, TREND = 360, 60
 
 
 def step_at(now: float) -> int:
-    """The step that a moment belongs to. `now`: seconds of a clock that only goes forward."""
+    """The step of a moment. `now`: seconds of a clock that only goes forward."""
     return int(now // STEP_S)
 
 
-class Steps:
-    """The newest `size` counts. Moments before the newest one that was told belong to it."""
+class StepCounts:
+    """The newest `size` counts. Moments before the newest step count in it."""
 
     __slots__ = ("_counts", "_newest", "_size")
 
@@ -48,14 +48,14 @@ class Steps:
             self._counts.append(count)
 
     def until(self, step: int) -> tuple[int, ...]:
-        """Ending with this step; without the zeros at the beginning."""
+        """The counts up to this step, without the zeros at the beginning."""
         self._go_on(step)
         return tuple(self._counts)
 
     def whole(self, step: int) -> tuple[int, ...]:
-        """The same with the zeros: always of one length."""
-        told = self.until(step)
-        return (0,) * (self._size - len(told)) + told
+        """The counts up to this step with the zeros: always of one length."""
+        counts = self.until(step)
+        return (0,) * (self._size - len(counts)) + counts
 
     def _go_on(self, step: int) -> None:
         counts, missing = self._counts, step - self._newest
@@ -67,19 +67,19 @@ class Steps:
             counts.popleft()
 
 
-#: Of an id or a name, and of a message, in characters.
+#: Characters of an id or a name, and of a message.
 MAX_ID, MAX_MESSAGE = 512, 500
 
 
 def short(text: str | None) -> str | None:
-    """An id or a name, at its full length unless somebody wants to fill tables, fit for a terminal."""
+    """An id or a name, cut to a bound and made safe for a terminal."""
     if text is None or (len(text) <= MAX_ID and text.isprintable()):
         return text
     return _printable(text[:MAX_ID])
 
 
 def one_line(text: str) -> str:
-    """A message as one line, fit for a terminal."""
+    """A message as one line, safe for a terminal."""
     if not text:
         return ""
     line = " ".join(text[: 4 * MAX_MESSAGE].split())
@@ -96,11 +96,11 @@ NONE = Throughput()
 
 @dataclass(slots=True, eq=False)
 class Totals(TotalsRow):
-    """What the store has of a session or an agent. The counts are of the whole life, `throughput` of the requests that
-    are over and have both tokens and a duration."""
+    """The totals of a session or an agent. The counts are of the whole life, `throughput` of the requests that are over
+    and have both tokens and a duration."""
 
     def count(self, request: TrackedRequest, sign: int = 1) -> None:
-        """Adds all that a request counts, or takes it away again."""
+        """Adds the counts of a request, or subtracts them again."""
         self.requests += sign
         if request.over:
             self.failures += sign * request.failed
@@ -122,11 +122,11 @@ class TrackedAgent(Totals):
 
 @dataclass(slots=True, eq=False)
 class TrackedSession(Totals):
-    """`row` is what was made of it when it last had no active request, for the step `row_step`."""
+    """`row` is its row of the step `row_step`, when it had no active request."""
 
     project: str | None = None
     agents: dict[str | None, TrackedAgent] = field(default_factory=dict)
-    history: Steps = field(default_factory=lambda: Steps(TREND))
+    history: StepCounts = field(default_factory=lambda: StepCounts(TREND))
     row: SessionRow | None = None
     row_step: int = 0
 
@@ -135,10 +135,10 @@ class TrackedSession(Totals):
 class TrackedRequest(RequestRow):
     """Times that begin with `mono` are of the clock that only goes forward.
 
-    input_tokens  what the upstream counted
+    input_tokens  the upstream's count
     owner         its session; `talk`: its agent there
-    counted       its throughput as far as its session's has it
-    row           what was made of it when it was over
+    counted       its throughput that its session has counted
+    row           its row, once it is over
     """
 
     mono_started: float
@@ -157,7 +157,7 @@ class TrackedRequest(RequestRow):
 
     @property
     def failed(self) -> bool:
-        """Whether it ended as one that belongs among the events."""
+        """Whether its end is listed among the events."""
         return self.over and (self.status != "completed" or (self.http or 0) >= 400)
 
     @property
@@ -169,7 +169,7 @@ class TrackedRequest(RequestRow):
         return Throughput(max((self.output_tokens or 0) - self.baseline, 0), seconds, self.bytes, self.chunks)
 
     def name_owners(self) -> None:
-        """Its session and its agent show the provider, model and effort of their last request."""
+        """Copies provider, model and effort to its session and its agent, which show those of their last request."""
         if self.provider is None:
             return
         for totals in (self.owner, self.talk):
@@ -177,7 +177,7 @@ class TrackedRequest(RequestRow):
             totals.requested, totals.resolved = self.requested, self.resolved
 
     def as_row(self, now: float) -> RequestRow:
-        """`now`: of the clock that only goes forward."""
+        """Its row. `now`: of the clock that only goes forward."""
         if self.row is not None:
             return self.row
         self.elapsed = max((self.mono_ended if self.over else now) - self.mono_started, 0.0)
@@ -189,20 +189,20 @@ class TrackedRequest(RequestRow):
         return row
 
 
-#: All that a row of a request shows.
+#: The fields of a request's row.
 _shown_of = attrgetter(*(each.name for each in fields(RequestRow)))
 
 
-def raised(known: int | None, told: int | None) -> tuple[int | None, int]:
-    """A count after another report of it, and what it went up by: it never goes down."""
-    if told is None:
+def raised(known: int | None, reported: int | None) -> tuple[int | None, int]:
+    """The count after another report, and its increase: it never goes down."""
+    if reported is None:
         return known, 0
     before = known or 0
-    return max(told, before), max(told - before, 0)
+    return max(reported, before), max(reported - before, 0)
 
 
 def rated(one: Throughput) -> Throughput:
-    """What a session counts of a request's: nothing unless it has both tokens and a duration."""
+    """The throughput that a session counts: none unless the request has both tokens and a duration."""
     return one if one.tokens and one.seconds > 0 else NONE
 
 
@@ -218,8 +218,8 @@ def added(total: Throughput, one: Throughput, sign: int = 1) -> Throughput:
 
 
 @dataclass(slots=True)
-class Live:
-    """What the active requests of a session, or of an agent, add to it at one moment: the newest tells its status."""
+class LiveTotals:
+    """The sums over the active requests of a session or an agent; the newest determines the status."""
 
     status: str
     throughput: Throughput = NONE
@@ -229,16 +229,16 @@ class Live:
         self.throughput = added(self.throughput, rated(request.measured))
 
 
-def live_of(active: Iterable[TrackedRequest]) -> dict[int, Live]:
-    """What active requests add to their sessions and agents, by identity; the newest request says the status."""
-    live: dict[int, Live] = {}
+def live_of(active: Iterable[TrackedRequest]) -> dict[int, LiveTotals]:
+    """The `LiveTotals` of sessions and agents, by identity."""
+    live: dict[int, LiveTotals] = {}
     for request in active:
         for totals in (request.owner, request.talk):
-            live.setdefault(id(totals), Live("")).add(request)
+            live.setdefault(id(totals), LiveTotals("")).add(request)
     return live
 
 
-def session_row(session: TrackedSession, live: Mapping[int, Live], now: float, step: int) -> SessionRow:
+def session_row(session: TrackedSession, live: Mapping[int, LiveTotals], now: float, step: int) -> SessionRow:
     """`live`: by the identity of a session or an agent; `now`: epoch seconds."""
     row = session.row
     if not session.active and row is not None and (session.row_step == step or not row.history):
@@ -253,8 +253,8 @@ def session_row(session: TrackedSession, live: Mapping[int, Live], now: float, s
     return made
 
 
-def _agent_rows(session: TrackedSession, live: Mapping[int, Live], now: float) -> tuple[AgentRow, ...]:
-    """The main conversation first, the others as they came; nothing where it is alone."""
+def _agent_rows(session: TrackedSession, live: Mapping[int, LiveTotals], now: float) -> tuple[AgentRow, ...]:
+    """Rows of the main conversation and then the others as they came; none where it is alone."""
     if session.agents.keys() <= {None}:
         return ()
     known = sorted(session.agents.values(), key=lambda agent: agent.id is not None)
@@ -264,8 +264,8 @@ def _agent_rows(session: TrackedSession, live: Mapping[int, Live], now: float) -
 _TOTALS = tuple(each.name for each in fields(TotalsRow))
 
 
-def _shared(totals: Totals, live: Mapping[int, Live], now: float) -> dict[str, Any]:
-    """The members of a `TotalsRow`: some depend on the requests that are under way."""
+def _shared(totals: Totals, live: Mapping[int, LiveTotals], now: float) -> dict[str, Any]:
+    """The members of a `TotalsRow`; some depend on requests under way."""
     members: dict[str, Any] = {name: getattr(totals, name) for name in _TOTALS}
     extra = live.get(id(totals))
     if extra is not None:
@@ -275,7 +275,7 @@ def _shared(totals: Totals, live: Mapping[int, Live], now: float) -> dict[str, A
 
 #: Sessions, and agents of one. The least recently seen goes first, an active one never.
 MAX_SESSIONS, MAX_AGENTS = 1_000, 64
-#: What stands for a missing session id where sessions are sorted and shown.
+#: Replaces a missing session id where sessions are sorted and shown.
 NO_SESSION = "no-session"
 
 
@@ -287,7 +287,7 @@ class SessionTable:
         self._idle: OrderedDict[str | None, None] = OrderedDict()
 
     def of(self, name: str | None, wall: float) -> TrackedSession:
-        """Made where it is not known. `wall`: epoch seconds."""
+        """The session, created if unknown. `wall`: epoch seconds."""
         key = name and short(name)
         session = self._all.get(key)
         if session is None:
@@ -298,11 +298,11 @@ class SessionTable:
         return session
 
     def busy(self, session: TrackedSession) -> None:
-        """It has an active request."""
+        """Marks a session as active."""
         self._idle.pop(session.id, None)
 
     def left(self, session: TrackedSession) -> None:
-        """A request of it is over, or turned out to be of another one."""
+        """Lists a session without active requests as idle; removes one without any request."""
         if session.active or self._all.get(session.id) is not session:
             return
         if not session.requests:
@@ -314,18 +314,18 @@ class SessionTable:
             self._forget()
 
     def known(self) -> list[TrackedSession]:
-        """By the text of their ids, so that rows stay where they are."""
+        """All sessions, by the text of their ids, so that rows keep their places."""
         return sorted(self._all.values(), key=lambda session: session.id or NO_SESSION)
 
     def _forget(self) -> None:
-        """Those that were idle for longest; the last of them was seen just now."""
+        """Removes the sessions that were idle for longest; the last one was seen just now."""
         while len(self._all) > MAX_SESSIONS and len(self._idle) > 1:
             oldest, _ = self._idle.popitem(last=False)
             del self._all[oldest]
 
 
 def agent_of(session: TrackedSession, name: str | None, parent: str | None, wall: float) -> TrackedAgent:
-    """An agent of a session, made where it is not known; None is the main conversation."""
+    """An agent of a session, created if unknown; None is the main conversation."""
     key = name and short(name)
     agent = session.agents.get(key)
     if agent is None:
@@ -337,8 +337,8 @@ def agent_of(session: TrackedSession, name: str | None, parent: str | None, wall
 
 
 def _forget_agents(session: TrackedSession) -> None:
-    """The sub-agents that were seen least recently, so that there is room for one more; their counts stay in those of
-    the session."""
+    """Removes the least recently seen sub-agents, so that there is room for one more; the session keeps their
+    counts."""
     over = len(session.agents) - MAX_AGENTS + 1
     if over <= 0:
         return

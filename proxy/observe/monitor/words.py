@@ -11,7 +11,7 @@ from proxy.observe.monitor.snapshot import RequestRow, Throughput, TotalsRow
 
 NONE = "-"
 NO_SESSION = "no-session"
-#: Cells in which a session is named, unless others would look like it.
+#: Cells of a session's name, unless others would look like it.
 NAME_WIDTH = 8
 
 LEVELS = "▁▂▃▄▅▆▇█"
@@ -47,7 +47,7 @@ def whole(count: int | None) -> str:
 
 
 def in_room(count: int, room: int) -> str:
-    """The whole number, or what of it fits.
+    """The whole number, or its part that fits.
 
     >>> in_room(999, 3), in_room(1_000, 3), in_room(45_678, 3), in_room(12_345_678, 4)
     ('999', '1k', '45k', '12M')
@@ -59,7 +59,7 @@ def in_room(count: int, room: int) -> str:
 
 
 def counted(active: int, requests: int, failures: int, room: int) -> str:
-    """Active, all and failed requests. Where there is no room for all of them the failures stay.
+    """Active, all and failed requests. Where there is no room for all of them, the failures stay.
 
     >>> counted(1, 45, 4, 7), counted(2, 1_045, 12, 7), counted(12, 10_450, 123, 7), counted(120, 900, 456, 7)
     ('1/45/4', '2/1k/12', '…/…/123', '…/…/456')
@@ -84,7 +84,7 @@ def duration(seconds: float) -> str:
 
 
 def took(seconds: float) -> str:
-    """How long a request took, or takes.
+    """The duration of a request.
 
     >>> took(0.42), took(9.96), took(125)
     ('0.4s', '9s', '2m05s')
@@ -93,7 +93,7 @@ def took(seconds: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """One unit is enough to say how long ago something was.
+    """An age in one unit.
 
     >>> age(1.9), age(59), age(7_300)
     ('now', '59s ago', '2h ago')
@@ -113,7 +113,7 @@ def milliseconds(ms: float) -> str:
 
 
 def rate(throughput: Throughput) -> str:
-    """Tokens where there are any; a service that counts none is shown by what it sent.
+    """Tokens per second where there are any, else bytes.
 
     >>> rate(Throughput(tokens=100, seconds=8.0)), rate(Throughput(bytes=3_072, seconds=2.0)), rate(Throughput())
     ('12.5 tok/s', '1.5 KB/s', '-')
@@ -140,7 +140,7 @@ def data(count: float) -> str:
 
 
 def percent(number: float) -> str:
-    """A half is rounded up, as browsers do.
+    """Per cent; a half is rounded up, as browsers do.
 
     >>> percent(12.5), percent(0.4)
     ('13%', '0%')
@@ -177,7 +177,7 @@ def _local(at: float) -> time.struct_time:
 
 
 def session_name(session: str | None, width: int = NAME_WIDTH) -> str:
-    """The first group of a UUID where there is no room for more; of another id all of it."""
+    """The id, or the first group of a UUID where there is no room for more."""
     if session is None:
         return NO_SESSION
     match = _UUID.fullmatch(session) if width <= NAME_WIDTH else None
@@ -197,7 +197,7 @@ def target(row: TotalsRow | RequestRow) -> str:
 
 
 def sparkline(history: Sequence[int], width: int) -> str:
-    """A cell a step, the newest at the right."""
+    """One cell per step, the newest at the right."""
     return "".join(map(_level, history[-width:])).rjust(width) if width > 0 else ""
 
 
@@ -219,7 +219,7 @@ def bar(percent: float, width: int = BAR_CELLS) -> str:
 
 
 def window(words: str) -> str:
-    """The length of a window in few letters.
+    """The length of a window in a few letters.
 
     >>> window("5 hours"), window("Weekly"), window("30 minutes")
     ('5h', 'week', '30m')

@@ -1,4 +1,4 @@
-"""What the accounts of providers share: ways to sign in, the stored credential, the printed usage.
+"""The shared parts of the providers' accounts: ways to sign in, the stored credential, the printed usage.
 
     account.py          what a user can do with an account, and its context
     token_endpoint.py   the issuer's token endpoint, for one public OAuth client

@@ -1,4 +1,4 @@
-"""What a user can do with the account of a provider, and the context that the command line gives it."""
+"""The actions on an account of a provider, and the context that the command line gives them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class AccountContext:
-    """What the command line gives an account.
+    """The context that the command line gives an account.
 
     source   says where a setting comes from, given its key (or first variable): a variable, or the file
     connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly. Given
@@ -63,7 +63,7 @@ class AccountContext:
 
 
 class Account(Protocol):
-    """What a user can do with the account of a provider. Failures are ProxyErrors with a message for the terminal."""
+    """The actions on an account of a provider. Failures are ProxyErrors with a message for the terminal."""
 
     async def login(self, *, device: bool, say: Say) -> Credential:
         """Signs in and stores the credential."""

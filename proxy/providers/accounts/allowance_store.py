@@ -1,4 +1,4 @@
-"""What is known of the allowances of all accounts: reported by the providers, kept in a file over restarts.
+"""The known allowances of all accounts: reported by the providers, kept in a file over restarts.
 
 The file names no account: a digest distinguishes them. It says nothing that a monitor does not show. Its contents are
 checked, value by value, before use.
@@ -12,9 +12,11 @@ import json
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from proxy.auth.kept_file import KeptFile
 from proxy.auth.store import remove_leftovers, write_private
 from proxy.core.allowances.report import (
     FULL,
@@ -155,7 +157,7 @@ SAVE_EVERY_S = 5.0
 Notice = Callable[[str, str, str], None]
 
 
-class HearsAllowance(Protocol):
+class AllowanceSink(Protocol):
     """Receives what a service reports of an account's allowance."""
 
     def tell(self, provider: str, account: str | None, report: Allowance) -> None: ...
@@ -181,12 +183,10 @@ class AllowanceStore:
     ) -> None:
         self._log = log or NullLog()
         self._clock = clock
-        self._path = None if folder is None else folder / FILE_NAME
         self._age_s = age_s
-        self._sleep = sleep
         self._known: dict[tuple[str, str], Allowance] = {}
-        self._saving: asyncio.Task[None] | None = None
-        self._changed = self._failed = self._closed = False
+        path = None if folder is None else folder / FILE_NAME
+        self._file = KeptFile(path, "allowances", SAVE_EVERY_S, self._writer, self._log, sleep)
         self.notice = notice
 
     def tell(self, provider: str, account: str | None, report: Allowance) -> None:
@@ -203,7 +203,7 @@ class AllowanceStore:
             del self._known[next(iter(self._known))]
         for low in found:
             self._warn(key[0], low, now)
-        self._save_soon()
+        self._file.changed()
 
     def tell_current(self, provider: str, report: Allowance) -> None:
         """Stores a report for the provider's account that reported last."""
@@ -215,7 +215,7 @@ class AllowanceStore:
         if key is None or not has_noted(self._known[key]):  # nearly always
             return
         self._known[key] = without_noted(self._known[key], model_family(model))
-        self._save_soon()
+        self._file.changed()
 
     def of(self, provider: str) -> Allowance | None:
         """The allowance of the provider's account that reported last."""
@@ -228,26 +228,22 @@ class AllowanceStore:
 
     async def load(self) -> None:
         """Reads the file, before the first report comes. A file that is not ours is left alone until the next write."""
-        if self._path is None:
+        path = self._file.path
+        if path is None:
             return
         try:
-            await asyncio.to_thread(remove_leftovers, self._path.parent)
+            await asyncio.to_thread(remove_leftovers, path.parent)
             now = self._clock()
-            self._known = self._young(await asyncio.to_thread(read_kept, self._path, now), now)
+            self._known = self._young(await asyncio.to_thread(read_kept, path, now), now)
         except (FileNotFoundError, NotADirectoryError):  # a bad folder is reported when something is written
             return
         except (OSError, ValueError) as error:
             why = str(error) if isinstance(error, ValueError) else type(error).__name__
-            self._log.write("warn", "allowances", "allowances_not_read", file=str(self._path), reason=why)
+            self._log.write("warn", "allowances", "allowances_not_read", file=str(path), reason=why)
 
     async def close(self) -> None:
         """Writes unwritten changes."""
-        self._closed = True
-        if self._saving is not None:
-            self._saving.cancel()
-            await asyncio.wait({self._saving})
-        if self._changed:
-            await self._save()
+        await self._file.close()
 
     def _warn(self, provider: str, low: Low, now: float) -> None:
         window, over = low.window, low.window.resets_at
@@ -268,29 +264,8 @@ class AllowanceStore:
         resets = "" if over is None else f", resets in {wait_text(over - now)} ({utc_text(over)})"
         self.notice("warn", f"{provider}: {used}{resets}", provider)
 
-    def _save_soon(self) -> None:
-        self._changed = self._path is not None
-        if self._changed and not self._closed and (self._saving is None or self._saving.done()):
-            self._saving = asyncio.create_task(self._save_changes())
-
-    async def _save_changes(self) -> None:
-        while self._changed:
-            await self._sleep(SAVE_EVERY_S)
-            await self._save()
-
-    async def _save(self) -> None:
-        if self._path is None:
-            return
-        self._changed = False
-        try:
-            await asyncio.to_thread(self._write, self._path, dict(self._known), self._clock())
-            self._failed = False
-        except OSError as error:
-            if not self._failed:  # a full disk is reported once
-                self._log.write(
-                    "warn", "allowances", "allowances_not_kept", file=str(self._path), error=type(error).__name__
-                )
-            self._failed = True
+    def _writer(self, path: Path) -> Callable[[], None]:
+        return partial(self._write, path, dict(self._known), self._clock())
 
     def _write(self, path: Path, known: Kept, now: float) -> None:
         """Writes the file, merged with what another proxy may have written there. Blocks. Raises OSError."""

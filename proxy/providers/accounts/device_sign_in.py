@@ -14,7 +14,7 @@ from proxy.auth.grant import first_text, number
 from proxy.auth.http import TokenResponse
 from proxy.auth.store import Credential
 from proxy.auth.text import printable
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.core.upstream_failures import passes
 from proxy.errors import SignInError
 from proxy.providers.accounts.account import Ports, Say
@@ -39,7 +39,7 @@ ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class DeviceRules:
-    """What differs between issuers of RFC 8628.
+    """The differences between issuers of RFC 8628.
 
     margin_s    see `poll_interval`
     wait_first  the first poll comes an interval after the code

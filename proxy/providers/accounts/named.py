@@ -15,7 +15,7 @@ from proxy.config import Config
 from proxy.core.allowances.accounts import DEFAULT, MAX_NAMED, account_key, is_name
 from proxy.core.allowances.report import Allowance
 from proxy.observe.lifecycle import Happened, Log, ServiceEvent
-from proxy.providers.accounts.allowance_store import HearsAllowance
+from proxy.providers.accounts.allowance_store import AllowanceSink
 from proxy.providers.contract import Services
 from proxy.providers.entry import Entry
 
@@ -87,7 +87,7 @@ class _NamedLog:
 class _NamedAllowance:
     """Reports allowances under the account's own key."""
 
-    allowances: HearsAllowance
+    allowances: AllowanceSink
     name: str
 
     def tell(self, provider: str, account: str | None, report: Allowance) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.auth.http import TokenResponse
 from proxy.auth.store import Credential
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import SignInError
 
 #: (token response, credential it replaces, now in ms) -> credential; ValueError when it is unusable, without a token.

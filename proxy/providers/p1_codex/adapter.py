@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from proxy.config import Config
 from proxy.core.responses_events import spent_window
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
+from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.account.rate_limits import RateLimits
@@ -129,7 +129,7 @@ class CodexAdapter:
     async def _frame(self) -> bytes:
         plan = self._continuation.plan
         write = partial(self.body.frame, plan.previous, plan.start)
-        return await asyncio.to_thread(write) if self.body.large else write()
+        return await in_thread_if(self.body.large, write)
 
     def contextualise(self, error: UpstreamError, visible: Visible) -> UpstreamError:
         """Treats a stream that was cut after an event about a spent limit, and nothing else, as refused."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from proxy.core.routing import Added, Catalog, Limits, nearest
+from proxy.core.routing import Added, Catalog, ModelLimits, nearest
 
 LABEL = "p1"
 FAST = "-fast"
@@ -90,7 +90,7 @@ CATALOG = Catalog(
     reviewer="gpt-5.6-luna",
     aliases=ALIAS_TARGETS,
     followed=True,
-    limits={name: Limits(row.context) for row in MODELS.values() for name in (row.id, row.id + FAST)},
+    limits={name: ModelLimits(row.context) for row in MODELS.values() for name in (row.id, row.id + FAST)},
 )
 
 

@@ -49,7 +49,7 @@ def final_model(model: str, codex: CodexSettings, *, forced: bool = True) -> tup
 
 
 def _upstream_model(model: str, codex: CodexSettings) -> tuple[str, bool]:
-    return without_fast(catalog_of(codex.models).behind(model), codex.models)
+    return without_fast(catalog_of(codex.models).resolved(model), codex.models)
 
 
 def native_target(model: str, body: Mapping[str, Any], config: Config) -> Target:

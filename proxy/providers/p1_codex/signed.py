@@ -22,7 +22,7 @@ from proxy.providers.upstream.transport import UpstreamRequest, Written
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """What all requests of one account share."""
+    """The shared state of all requests of one account."""
 
     services: Services
     credentials: Credentials

@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from proxy.core.routing import Added, Catalog, Limits, nearest
+from proxy.core.routing import Added, Catalog, ModelLimits, nearest
 
 LABEL = "p2"
 
@@ -78,7 +78,7 @@ CATALOG = Catalog(
     main="kimi-for-coding",
     small="kimi-for-coding",
     followed=True,
-    limits={name: Limits(model.context, model.output_cap) for name, model in MODELS.items()},
+    limits={name: ModelLimits(model.context, model.output_cap) for name, model in MODELS.items()},
 )
 
 
@@ -97,4 +97,4 @@ def model_for(name: str, added: Added = ()) -> KimiModel:
     own = dict(added)
     if name in own:
         return replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
-    return MODELS[CATALOG.behind(name)]
+    return MODELS[CATALOG.resolved(name)]

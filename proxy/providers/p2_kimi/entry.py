@@ -1,4 +1,4 @@
-"""What the program knows of P2 before it uses it."""
+"""The entry of P2, known before its use."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from proxy.core.routing import Added, Catalog, Limits, nearest
+from proxy.core.routing import Added, Catalog, ModelLimits, nearest
 
 LABEL = "p3"
 
@@ -45,7 +45,7 @@ CATALOG = Catalog(
     families=FAMILIES,
     main="grok-4.6",
     small="grok-4.5",
-    limits={name: Limits(model.context) for name, model in MODELS.items()},
+    limits={name: ModelLimits(model.context) for name, model in MODELS.items()},
 )
 
 
@@ -61,5 +61,5 @@ def model_for(name: str, added: Added = ()) -> GrokModel:
     own = dict(added)
     if name in own:
         return replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
-    name = CATALOG.behind(name)
+    name = CATALOG.resolved(name)
     return MODELS.get(name) or replace(NEWEST, id=name)

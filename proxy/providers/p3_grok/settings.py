@@ -45,7 +45,7 @@ class GrokSettings(Rows):
         "PROXY_P3_TOOL_IMAGE",
         "omit",
         word_of(*TOOL_IMAGES),
-        "Images for p3: left out with a note, sent behind the tool results, sent inside them, or refused.",
+        "Images for p3: left out with a note, sent after the tool results, sent inside them, or refused.",
     )
     hosted_search: bool = row(
         None, "PROXY_P3_HOSTED_SEARCH", False, switch, "Replace the search tools of clients by p3's own search."

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from proxy.core.routing import Added, Catalog, Limits, nearest
+from proxy.core.routing import Added, Catalog, ModelLimits, nearest
 
 LABEL = "p4"
 PREFIX = "opencode-go/"
@@ -90,7 +90,7 @@ def _names(ids: Iterable[str]) -> tuple[str, ...]:
     return (*(PREFIX + name for name in known), *(name for name in known if name not in RESERVED))
 
 
-_LIMITS = {name: Limits(row.context, row.output) for row in MODELS.values() for name in _names((row.id,))}
+_LIMITS = {name: ModelLimits(row.context, row.output) for row in MODELS.values() for name in _names((row.id,))}
 
 #: The coder takes images, as Claude Code's own models do.
 CATALOG = Catalog(LABEL, "opencode", _names(MODELS), main="kimi-k2.7-code", small="glm-5.3-flash", limits=_LIMITS)
@@ -115,4 +115,4 @@ def model_for(name: str, added: Added = ()) -> OpenCodeModel | None:
     own, plain = dict(added), bare(name)
     if plain in own:
         return replace(MODELS[own[plain] or nearest(plain, MODELS)], id=plain)
-    return MODELS.get(bare(CATALOG.behind(name)))
+    return MODELS.get(bare(CATALOG.resolved(name)))

@@ -1,4 +1,4 @@
-"""What the program knows of P4 before it uses it."""
+"""The entry of P4, known before its use."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class OpenCodeProvider(BaseProvider[OpenCodeSettings]):
     def signed_in(self) -> bool:
         return bool(self._settings.api_key)
 
-    def tells_cached(self, model: str) -> bool:
+    def reports_cached(self, model: str) -> bool:
         """Whether the wire is another than chat, whose many services may leave cached tokens out."""
         row = model_for(model, self._settings.models)
         return row is not None and row.wire != "chat"

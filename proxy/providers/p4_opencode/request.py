@@ -10,10 +10,10 @@ from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messag
 from proxy.core.convert.messages_to_messages import messages_to_messages
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.effort import effort_asked
+from proxy.core.hiding.secret import Secret
 from proxy.core.identity import fits_header
 from proxy.core.ingress import IngressRules
 from proxy.core.routing import is_auto_review
-from proxy.core.secret import Secret
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import SignInError
 from proxy.providers.contract import Call

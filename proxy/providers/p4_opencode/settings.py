@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from proxy.core.hiding.secret import Secret
 from proxy.core.routing import Added
-from proxy.core.secret import Secret
 from proxy.providers.p4_opencode.catalog import MODELS, bare
 from proxy.settings import Rows, models_row, row, secret, url
 

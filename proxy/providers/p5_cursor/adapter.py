@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 from proxy.core.identity import Owner
 from proxy.core.messages import MessageStream
-from proxy.core.sizes import least_size
+from proxy.core.sizes import LARGE_BYTES, least_size
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_ATTEMPT
+from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Services
 from proxy.providers.p5_cursor.answer import CursorToMessages
 from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, is_an_aside, tool_input
@@ -38,9 +39,6 @@ from proxy.providers.p5_cursor.wire.protobuf import encode
 from proxy.providers.upstream.adapter import RequestCredential
 from proxy.providers.upstream.chat_wire import note_format
 from proxy.providers.upstream.transport import Batch
-
-#: Up to this size, in characters, work on a request is done directly; on larger ones in a thread.
-SMALL = 64 * 1024
 
 T = TypeVar("T")
 
@@ -75,7 +73,7 @@ class CursorWire:
     def __init__(self, call: Call, services: Services) -> None:
         self._request = call.request
         self._services = services
-        self._large = least_size(call.request, SMALL) > SMALL
+        self._large = least_size(call.request, LARGE_BYTES) > LARGE_BYTES
         self._rendering: asyncio.Task[str] | None = None
         self._offered = {tool["name"]: tool for tool in prompt_tools(call.request)}
         self.run: Run | None = None
@@ -112,7 +110,7 @@ class CursorWire:
 
     async def aside(self, work: Callable[[], T]) -> T:
         """Does work in a thread when the request is large, so that others can go on."""
-        return await asyncio.to_thread(work) if self._large else work()
+        return await in_thread_if(self._large, work)
 
     async def count(self) -> int:
         """Input tokens."""
@@ -161,7 +159,6 @@ class CursorAdapter:
         self._owner = owner if self._tools else None  # owner of a run that can be found again
 
     def _known(self) -> frozenset[str]:
-        """The known model ids."""
         return known_ids(self._settings.models, self._state.models.ids())
 
     async def sign_in(self) -> None:

@@ -14,7 +14,7 @@ from proxy.providers.p5_cursor.snapshot import SNAPSHOT
 LABEL = "p5"
 
 
-class Mode(IntEnum):
+class RunMode(IntEnum):
     """The purpose of a run, numbered as on the wire."""
 
     AGENT = 1
@@ -38,14 +38,14 @@ class Name:
 
     model: str = AUTOMATIC
     fast: bool | None = None
-    mode: Mode | None = None
+    mode: RunMode | None = None
 
 
 NAMES: Mapping[str, Name] = {
     "cursor": Name(),
     "cursor-agent": Name(),
-    "cursor-plan": Name(mode=Mode.PLAN),
-    "cursor-ask": Name(mode=Mode.ASK),
+    "cursor-plan": Name(mode=RunMode.PLAN),
+    "cursor-ask": Name(mode=RunMode.ASK),
     "cursor-composer": Name(COMPOSER, fast=False),
     "composer-2.5": Name(COMPOSER, fast=False),
     "cursor-composer-fast": Name(COMPOSER, fast=True),
@@ -53,11 +53,11 @@ NAMES: Mapping[str, Name] = {
 }
 
 #: prefix before an id of the service -> the mode, None when the metadata may name it
-PREFIXES: Mapping[str, Mode | None] = {
+PREFIXES: Mapping[str, RunMode | None] = {
     "cursor:": None,
-    "cursor-agent:": Mode.AGENT,
-    "cursor-plan:": Mode.PLAN,
-    "cursor-ask:": Mode.ASK,
+    "cursor-agent:": RunMode.AGENT,
+    "cursor-plan:": RunMode.PLAN,
+    "cursor-ask:": RunMode.ASK,
 }
 
 #: Characters of an id of the service, at most: answers repeat the name in each of their chunks.

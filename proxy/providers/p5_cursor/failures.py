@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from proxy.core.error_bodies import error_of_body, masked
+from proxy.core.error_bodies import error_of_body
+from proxy.core.hiding.texts import masked
 from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.p5_cursor.catalog import LABEL
 from proxy.providers.upstream import failures
@@ -243,7 +244,7 @@ def run_error(report: Report) -> RunError:
 
 
 def _cure(report: Report) -> str:
-    """What the user can do about it."""
+    """The user's remedy."""
     if report.outdated:
         return UPDATE_CURE
     if report.bad_model:

@@ -15,8 +15,8 @@ import aiohttp
 
 from proxy.auth.store import CredentialSource
 from proxy.core.bodies.decode import load_long_json
+from proxy.core.hiding.secret import Secret
 from proxy.core.routing import Added, Catalog
-from proxy.core.secret import Secret
 from proxy.errors import ProxyError, SignInError
 from proxy.providers.contract import Services
 from proxy.providers.p5_cursor.catalog import LABEL, MAX_ID, catalog_of

@@ -14,7 +14,7 @@ from proxy.core.effort import effort_asked
 from proxy.core.invalid import cut
 from proxy.core.routing import Added
 from proxy.errors import RequestError
-from proxy.providers.p5_cursor.catalog import AUTOMATIC, CATALOG, COMPOSER, LABEL, MAX_ID, NAMES, PREFIXES, Mode
+from proxy.providers.p5_cursor.catalog import AUTOMATIC, CATALOG, COMPOSER, LABEL, MAX_ID, NAMES, PREFIXES, RunMode
 from proxy.providers.p5_cursor.snapshot import LATER, SNAPSHOT
 
 _SNAPSHOT = frozenset(SNAPSHOT)
@@ -38,9 +38,9 @@ _ENDINGS = ("-extra-high", "-medium", "-xhigh", "-high", "-low", "-max", "-none"
 #: Endings to try when the service refuses a bare id: the usual efforts, then the highest that exists.
 _STRONGER = ("-high", "-medium", "-max", "-xhigh", "-extra-high", "-low", "-none")
 
-_MODES: Mapping[str, Mode] = {
-    **{mode.name.lower(): mode for mode in Mode},
-    **{f"AGENT_MODE_{mode.name}": mode for mode in Mode},
+_MODES: Mapping[str, RunMode] = {
+    **{mode.name.lower(): mode for mode in RunMode},
+    **{f"AGENT_MODE_{mode.name}": mode for mode in RunMode},
 }
 _MODE_MEMBERS = ("cursor_mode", "cursorMode")
 
@@ -51,7 +51,7 @@ class Selection:
 
     model_id    id of the service
     parameters  (name, value) pairs, in the order of the wire
-    mode        a number of `Mode`
+    mode        a number of `RunMode`
     """
 
     model_id: str
@@ -66,7 +66,7 @@ def select(name: str, request: Mapping[str, Any], known: Collection[str], added:
     known    ids that the service named, besides those of the snapshot
     added    ids of the settings, which need no prefix
     """
-    bare = CATALOG.behind(CATALOG.called(name))
+    bare = CATALOG.resolved(CATALOG.called(name))
     if bare in dict(added):
         bare = _ANY + bare
     own = NAMES.get(bare)
@@ -138,11 +138,11 @@ def _exists(model: str, known: Collection[str]) -> bool:
     return _is_known(model, known) or _is_known(model + _FAST, known)
 
 
-def _mode_asked(request: Mapping[str, Any]) -> Mode:
-    return next(_modes(request.get("metadata")), Mode.AGENT)
+def _mode_asked(request: Mapping[str, Any]) -> RunMode:
+    return next(_modes(request.get("metadata")), RunMode.AGENT)
 
 
-def _modes(metadata: Any) -> Iterator[Mode]:
+def _modes(metadata: Any) -> Iterator[RunMode]:
     """The modes that the metadata names; unknown words are ignored."""
     for member in _MODE_MEMBERS if isinstance(metadata, Mapping) else ():
         word = metadata.get(member)

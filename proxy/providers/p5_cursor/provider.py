@@ -64,7 +64,7 @@ class CursorProvider(SignedInProvider[CursorSettings]):
     def catalog(self) -> Catalog:
         return self._state.models.catalog(self._settings.models)
 
-    def tells_cached(self, model: str) -> bool:
+    def reports_cached(self, model: str) -> bool:
         return False
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from proxy.core.hiding.secret import Secret
 from proxy.core.routing import Added
-from proxy.core.secret import Secret
 from proxy.providers.p5_cursor.catalog import service_id
 from proxy.providers.p5_cursor.snapshot import BASES
 from proxy.settings import Rows, UnfitValue, models_row, row, secret, text, url

@@ -52,7 +52,7 @@ class XmlCalls:
         self._start = ""  # possible beginning of an element at the end of the text so far
 
     def feed(self, text: str) -> list[str | XmlCall]:
-        """At most one text, followed by the call."""
+        """Returns at most one text, followed by the call."""
         if not self._tools:
             return [text] if text else []
         if self._call is not None:

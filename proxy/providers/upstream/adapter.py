@@ -20,6 +20,7 @@ from proxy.core.reducer import AnswerPolicy
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
 from proxy.observe.timings import Timings
+from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.transport import Batch, Service
 
@@ -132,7 +133,7 @@ class RequestBody:
 
     async def written(self) -> bytes:
         """The bytes for an `UpstreamRequest`, which then holds none of its own."""
-        return await asyncio.to_thread(lambda: self.payload) if self.large and self._payload is None else self.payload
+        return await in_thread_if(self.large and self._payload is None, lambda: self.payload)
 
     def replace(self, members: dict[str, Any]) -> None:
         """Replaces the body from the next attempt on."""

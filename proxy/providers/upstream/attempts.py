@@ -305,7 +305,7 @@ class AttemptRunner:
             self._wire.let_go()
 
     def _seen(self, *, over: bool) -> Visible:
-        """What the client sees of an answer with output."""
+        """The client's view of an answer with output."""
         return Visible.BUFFERED if self._call.folded and not over else self._stream.visible
 
     def _feed(self, batch: Batch, reducer: AnswerReducer) -> tuple[list[Event], BadAnswer | UpstreamError | None]:

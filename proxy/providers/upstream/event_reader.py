@@ -15,12 +15,12 @@ from typing import Any
 import aiohttp
 
 from proxy.core.blocks import TEXT_DELTA, THINKING_DELTA
-from proxy.core.bodies.decode import load_long_json
+from proxy.core.bodies.decode import load_any_json
 from proxy.core.error_bodies import error_event
 from proxy.core.reducer import DONE
+from proxy.core.sizes import LARGE_BYTES
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json, mended_text
 from proxy.errors import UpstreamError
-from proxy.providers.contract import LARGE_BYTES
 
 #: As returned by `SSEDecoder`: the name of the event, and its data.
 Frame = tuple[bytes, bytes]
@@ -174,7 +174,7 @@ class EventReader:
         if self._decoder.held + len(chunk) <= LARGE_BYTES:
             return self._batches(chunk, load_json)
         # it may contain a long event
-        return await asyncio.to_thread(lambda: list(self._batches(chunk, _load)))
+        return await asyncio.to_thread(lambda: list(self._batches(chunk, load_any_json)))
 
     def _batches(self, chunk: bytes, load: Callable[[str], Any]) -> Iterator[Read]:
         try:
@@ -192,7 +192,7 @@ class EventReader:
             if not bare:
                 continue
             if name == b"error":
-                batch.append(error_event(data, loads))
+                batch.append(error_event(data, load_any_json))
                 continue
             if bare == b"[DONE]":
                 batch.append(DONE)
@@ -205,16 +205,6 @@ class EventReader:
                 return batch, self._unreadable("unreadable answer: an event is not a JSON object")
             batch.append(event)
         return batch, None
-
-
-def loads(data: bytes) -> Any:
-    """Parses the data of an event. Long data belongs in a thread, so that other tasks run meanwhile. Raises ValueError
-    and RecursionError."""
-    return load_long_json(data) if len(data) > LARGE_BYTES else load_json(data.decode())
-
-
-def _load(text: str) -> Any:
-    return load_long_json(text.encode()) if len(text) > LARGE_BYTES else load_json(text)
 
 
 class PauseTimer:

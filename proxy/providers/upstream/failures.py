@@ -26,7 +26,7 @@ MAX_THINKING_RETRIES = 1
 
 @dataclass(frozen=True, slots=True)
 class RetryBudget:
-    """What is still allowed after a failed attempt.
+    """The retries that remain after a failed attempt.
 
     recovery  whether its cause may be removed and the request sent again at once: a new token, the whole conversation
     failures  how many attempts may be repeated in all

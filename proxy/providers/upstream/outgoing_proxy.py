@@ -94,7 +94,7 @@ class OutboundConnector(HookedConnector):
         hint = error.headers.get(hdrs.RETRY_AFTER) if error.headers is not None else None
         words = (
             f"refused the tunnel to {_place(request)} (status {error.status});"
-            " ask whoever runs it, or list the host in NO_PROXY if it can be reached directly"
+            " ask its operator, or list the host in NO_PROXY if it can be reached directly"
         )
         # A proxy's rule stays the same however often a client asks, unless it says that it passes.
         wait = parse_retry_after(hint, now=self._clock())

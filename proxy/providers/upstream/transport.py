@@ -13,21 +13,22 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import aiohttp
 
-from proxy.core.bodies.decode import load_long_json
+from proxy.core.bodies.decode import load_any_json
 from proxy.core.error_bodies import error_event_of, error_of_body, error_of_value
+from proxy.core.hiding.secret import blanked
 from proxy.core.media.pieces import Pieces
-from proxy.core.secret import blanked
-from proxy.core.sse import load_json
+from proxy.core.sizes import LARGE_BYTES
 from proxy.core.upstream_failures import Failure, failure_of, is_refusal, passes
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.observe.capture.contract import NULL_CAPTURE, AttemptCapture, RequestCapture
 from proxy.observe.lifecycle import Log
 from proxy.observe.timings import Timings
-from proxy.providers.contract import LARGE_BYTES
+from proxy.off_loop import in_thread_if
 from proxy.providers.upstream.aiohttp_internals import UnpacksTooLarge
 from proxy.providers.upstream.client import TRUST, in_pieces, read_error
 from proxy.providers.upstream.event_reader import RESPONSES_RUNS, EventReader, PauseTimer, Read, TextRuns
@@ -92,7 +93,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamProfile(Service):
-    """How an upstream differs below the level of translation, if it answers with server-sent events.
+    """The differences of an upstream below translation, if it answers with server-sent events.
 
     is_last           whether an event ends the stream
     refusal           the error for a failure event or an answer that is not 200: `(event, upstream request id)`
@@ -217,8 +218,7 @@ class HttpTransport:
             if len(body) > MAX_JSON_BYTES:
                 raise self._failure(f"the answer passed {MAX_JSON_BYTES} bytes", repeatable=False)
         try:
-            long = len(body) > LARGE_BYTES
-            value = await asyncio.to_thread(load_long_json, body) if long else load_json(body.decode())
+            value = await in_thread_if(len(body) > LARGE_BYTES, partial(load_any_json, body))
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):

@@ -34,8 +34,8 @@ class PromptCache:
         self._kept: OrderedDict[Hashable, list[_Prompt]] = OrderedDict()
 
     def cached(self, key: Hashable, parts: Iterable[Any], tokens: int) -> int:
-        """How many tokens of a prompt were cached under a key; stores the prompt. `parts`: its parts, in the order in
-        which the model reads them."""
+        """Returns the number of a prompt's tokens cached under a key, and stores the prompt. `parts`: its parts, in the
+        order in which the model reads them."""
         now = self._clock()
         prompt = _Prompt([_digest(part) for part in parts if part], now)
         kept = [one for one in self._kept.pop(key, ()) if now - one.used_at < KEPT_S]

@@ -1,4 +1,4 @@
-"""How the small model reads a prompt.
+"""Reads prompts for the small model.
 
 Forms it acts on (anything else gets an answer in prose):
 

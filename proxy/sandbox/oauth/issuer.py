@@ -83,7 +83,7 @@ class TokenEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """How one service signs in. Flows without a path do not exist.
+    """The sign-in flows of one service. Flows without a path do not exist.
 
     grants      kind of a token request -> the fields that it needs
     page        where a person enters a device code
@@ -234,7 +234,7 @@ class AccountUpstream(Upstream):
 
     @property
     def refreshes(self) -> int:
-        """How many refresh tokens were exchanged successfully."""
+        """The number of successfully exchanged refresh tokens."""
         return self.issuer.refreshes
 
     def revoke_access(self) -> None:

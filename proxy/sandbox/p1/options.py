@@ -1,4 +1,4 @@
-"""How the simulated P1 account behaves."""
+"""The behaviour of the simulated P1 account."""
 
 from __future__ import annotations
 

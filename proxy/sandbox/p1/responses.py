@@ -13,7 +13,7 @@ from proxy.sandbox.p1.failures import HTTP_FAULTS
 from proxy.sandbox.p1.headers import FORMAT, LITE_MARKER, check_account, is_lite, is_vendor_client
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.play.script import Place
-from proxy.sandbox.upstream import Prepared, ServedWire
+from proxy.sandbox.upstream import CheckedRequest, ServedWire
 from proxy.sandbox.wires.field_checks import Checked, Known, Table, check, demanded, fits, optional, required
 from proxy.sandbox.wires.refusal import WRONG_TYPE, Refusal, bare, detail
 from proxy.sandbox.wires.responses.answer import ResponsesAnswer
@@ -23,7 +23,7 @@ from proxy.sandbox.wires.responses.read import PLAIN, write_answer
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenRequest:
     """The checked request, with what follows from its model."""
 
     headers: Mapping[str, str]
@@ -54,14 +54,14 @@ TOP_LEVEL = (
 )
 
 
-def check_body(seen: Seen) -> None:
+def check_body(seen: SeenRequest) -> None:
     """Raises Refused for the first row that the body violates."""
     check(seen.body, BODY, seen)
 
 
 def _no_lane(_name: Any, checked: Checked) -> str | None:
     """Refuses the smallest models on the full lane, and to other clients than the vendor's."""
-    seen: Seen = checked.rules
+    seen: SeenRequest = checked.rules
     return None if seen.model.full or (seen.lite and is_vendor_client(seen.headers)) else ""
 
 
@@ -111,20 +111,20 @@ _OVERFLOWS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def prepare_responses(p1: P1, request: web.Request, body: Any) -> Prepared:
+def prepare_responses(p1: P1, request: web.Request, body: Any) -> CheckedRequest:
     check_account(request.headers, p1.tokens)
     check(request.headers, FORMAT, "text/event-stream")
     if not isinstance(body, dict):
         raise detail("Invalid JSON body")
     answer, instead = checked_answer(p1, request.headers, body, lite=is_lite(request.headers))
-    return Prepared(RESPONSES, answer, {"openai-model": body["model"], **p1.account_headers()}, instead)
+    return CheckedRequest(RESPONSES, answer, {"openai-model": body["model"], **p1.account_headers()}, instead)
 
 
 def checked_answer(
     p1: P1, headers: Mapping[str, str], body: dict[str, Any], *, lite: bool
 ) -> tuple[ResponsesAnswer, tuple[str, dict[str, Any]] | None]:
     """The answer to a whole body over either transport, and the fault that replaces it. Raises Refused."""
-    check_body(Seen(headers, body, lite, p1.options.account_id, models=p1.options.models))
+    check_body(SeenRequest(headers, body, lite, p1.options.account_id, models=p1.options.models))
     answer = write_answer(p1, body, p1.options.account_id, PLAIN, lite=lite)
     over = answer.input_tokens > p1.options.context_limit
     return answer, _OVERFLOWS[p1.options.context_form] if over else None

@@ -14,7 +14,7 @@ from proxy.sandbox.p2.state import P2
 from proxy.sandbox.play.actions import FRONT_FAULTS, HttpFault, Values, failure
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS
-from proxy.sandbox.upstream import Prepared, ServedWire
+from proxy.sandbox.upstream import CheckedRequest, ServedWire
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
@@ -76,7 +76,7 @@ WHOLE = ServedWire(Place("p2", "chat", stream=False), HTTP_FAULTS, WHOLE_FAULTS)
 OLDER_MEMBERS = ("max_tokens", "reasoning_effort")
 
 
-def prepare_chat(p2: P2, request: web.Request, body: Any) -> Prepared:
+def prepare_chat(p2: P2, request: web.Request, body: Any) -> CheckedRequest:
     try:
         check_caller(request.headers, p2.tokens, p2.options.agents)
         if request.content_type != "application/json" or not isinstance(body, dict):
@@ -92,7 +92,7 @@ def prepare_chat(p2: P2, request: web.Request, body: Any) -> Prepared:
     over = answer.input_tokens > limit
     wire = STREAM if body.get("stream") else WHOLE
     instead = ("context_http", {"limit": limit, "tokens": answer.input_tokens}) if over else None
-    return Prepared(wire, answer, instead=instead)
+    return CheckedRequest(wire, answer, instead=instead)
 
 
 def _model(body: Mapping[str, Any]) -> P2Model:

@@ -46,7 +46,7 @@ async def serve_search(p2: P2, request: web.Request) -> web.StreamResponse:
 async def serve_fetch(p2: P2, request: web.Request) -> web.Response:
     """`{"url": …}` -> the page as Markdown."""
     body = (await _checked(p2, request, _FETCH)).body
-    text = f"# A page\n\nWhat stands at {body['url']}.\n"
+    text = f"# A page\n\nThe content of {body['url']}.\n"
     return web.Response(text=text, content_type="text/markdown", headers=p2.trace_headers())
 
 

@@ -192,7 +192,7 @@ _INCLUDABLE = ("reasoning.encrypted_content", "web_search_call.action.sources", 
 
 @dataclass(frozen=True, slots=True)
 class GrokRules:
-    """What the account and the model allow; used once the model is known."""
+    """The limits of the account and the model; used once the model is known."""
 
     body: Any
     user_id: str

@@ -26,7 +26,7 @@ from proxy.sandbox.p3.refusals import (
 )
 from proxy.sandbox.p3.state import API_PATH, P3, P3Options
 from proxy.sandbox.play.script import Place
-from proxy.sandbox.upstream import Prepared, ServedWire, Simulator
+from proxy.sandbox.upstream import CheckedRequest, ServedWire, Simulator
 from proxy.sandbox.wires.refusal import Refused
 from proxy.sandbox.wires.responses.read import Form, write_answer
 
@@ -35,7 +35,7 @@ RESPONSES = ServedWire(Place("p3", "responses"), HTTP_FAULTS, GROK_FAULTS)
 _FORM = Form(GrokWriter, GrokAnswer, always_shown=True)
 
 
-def prepare_responses(p3: P3, request: web.Request, body: Any) -> Prepared:
+def prepare_responses(p3: P3, request: web.Request, body: Any) -> CheckedRequest:
     check_caller(request.headers, p3.tokens, p3.options)
     check_format(request.headers)
     if not isinstance(body, dict):
@@ -53,7 +53,7 @@ def prepare_responses(p3: P3, request: web.Request, body: Any) -> Prepared:
     if answer.input_tokens > limit:
         instead = ("context_http", {"limit": limit, "tokens": answer.input_tokens})
     headers = {"x-grok-context-window": str(model.context), "x-grok-max-completion-tokens": str(model.most_output)}
-    return Prepared(RESPONSES, answer, headers, instead)
+    return CheckedRequest(RESPONSES, answer, headers, instead)
 
 
 _DAY_S = 86_400

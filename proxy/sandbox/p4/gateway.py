@@ -97,7 +97,7 @@ def _accepts(accept: str, kind: str) -> bool:
 def check_tidiness(headers: Mapping[str, str], wire: str, *, stream: bool) -> None:
     """Checks the header rules of a tidy client."""
     faults = {
-        "the key stands in two headers": "authorization" in headers and "x-api-key" in headers,
+        "the key is in two headers": "authorization" in headers and "x-api-key" in headers,
         "anthropic-version is missing": wire == "messages" and "anthropic-version" not in headers,
         "anthropic-version belongs to /messages": wire != "messages" and "anthropic-version" in headers,
         "the user agent is that of an HTTP library": headers.get("user-agent", "python").lower().startswith(_LIBRARIES),

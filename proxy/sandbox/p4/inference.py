@@ -29,7 +29,7 @@ from proxy.sandbox.p4.state import API_PATH, P4, P4Options
 from proxy.sandbox.play.actions import Action
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS, Fault
-from proxy.sandbox.upstream import Prepared, ServedWire, Simulator, receive
+from proxy.sandbox.upstream import CheckedRequest, ServedWire, Simulator, receive
 from proxy.sandbox.wires.answer import Answer
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
@@ -72,7 +72,7 @@ STREAMS = {
 WHOLES = {wire: ServedWire(Place("p4", wire, stream=False), HTTP_FAULTS, WHOLE_FAULTS) for wire in _STREAM_FAULTS}
 
 
-def prepare_answer(p4: P4, wire: str, request: web.Request, body: Any) -> Prepared:
+def prepare_answer(p4: P4, wire: str, request: web.Request, body: Any) -> CheckedRequest:
     """Runs the gateway's checks, then those of the provider behind it, whose errors get its name in front."""
     options = p4.options
     check_key(request.headers, wire, options.api_key)
@@ -92,7 +92,7 @@ def prepare_answer(p4: P4, wire: str, request: web.Request, body: Any) -> Prepar
     answer.tail_comes, answer.extra = options.cost_comes, COST
     limit = options.context_limit or MODELS[name].context
     instead: tuple[str, Mapping[str, Any]] | None = ("context_http", {}) if answer.input_tokens > limit else None
-    return Prepared((STREAMS if stream else WHOLES)[wire], answer, instead=instead)
+    return CheckedRequest((STREAMS if stream else WHOLES)[wire], answer, instead=instead)
 
 
 def _chat(p4: P4, name: str, body: dict[str, Any], session: str) -> ChatAnswer:

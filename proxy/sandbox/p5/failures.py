@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.sandbox.oauth.tokens import Tokens
 from proxy.sandbox.play.actions import FRONT_FAULTS, HttpFault, Values, failure, wait_header
-from proxy.sandbox.wires.connect.envelopes import Failed, connect_error
+from proxy.sandbox.wires.connect.envelopes import FailedCall, connect_error
 from proxy.sandbox.wires.refusal import Refused
 
 
@@ -90,7 +90,7 @@ def check_bearer(headers: Mapping[str, str], tokens: Tokens) -> None:
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme != "Bearer" or not tokens.accepts(token):
         words = "Error" if token else "missing authorization header"
-        raise Failed("unauthenticated", words, debug("ERROR_NOT_LOGGED_IN", "Not logged in")).refused()
+        raise FailedCall("unauthenticated", words, debug("ERROR_NOT_LOGGED_IN", "Not logged in")).refused()
 
 
 def check_type(headers: Mapping[str, str], *known: str) -> str:
@@ -100,7 +100,7 @@ def check_type(headers: Mapping[str, str], *known: str) -> str:
         raise Refused(415, "", {"accept-post": ", ".join(known), "content-type": "text/plain"})
     if headers.get("connect-protocol-version", "") not in ("1",) and found == STREAM_TYPE:
         words = 'missing required header: set Connect-Protocol-Version to "1"'
-        raise Failed("invalid_argument", words).refused()
+        raise FailedCall("invalid_argument", words).refused()
     return found
 
 
@@ -108,7 +108,7 @@ def check_version(headers: Mapping[str, str]) -> None:
     """Raises Failed for another client than the command line, or an unknown build of it."""
     version = headers.get("x-cursor-client-version", "")
     if headers.get("x-cursor-client-type") != "cli" or not version.startswith("cli-"):
-        raise Failed("resource_exhausted", "Error", update_required())
+        raise FailedCall("resource_exhausted", "Error", update_required())
 
 
 def blame_headers(headers: Mapping[str, str], blame: Callable[[str], None], run_id: str | None = None) -> None:

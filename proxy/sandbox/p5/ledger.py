@@ -30,7 +30,7 @@ _RUN_BY_TOOLS = frozenset((EXEC, number) for number in execs.TOOLS)
 
 
 @dataclass(slots=True)
-class Asked:
+class ServerRequest:
     """One request of the server. `number` is its kind, 0 for an unknown one."""
 
     family: str
@@ -66,27 +66,27 @@ class Asked:
         return execs.verdict(self.number, self.answers[-1]) if self.answers else "nothing"
 
 
-class Ledger:
+class ExecLedger:
     """Checks the answers. `blame` receives each violation. Times come from `clock`."""
 
     def __init__(self, blame: Callable[[str], None], options: P5Options, clock: Callable[[], float]) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ServerRequest] = []
         self.beaten = False  # whether an exec heartbeat without an id came
-        self._open: dict[tuple[str, int], Asked] = {}
+        self._open: dict[tuple[str, int], ServerRequest] = {}
         self._blame = blame
         self._options = options
         self._clock = clock
 
-    def find(self, family: str, number: int) -> Asked | None:
+    def find(self, family: str, number: int) -> ServerRequest | None:
         """The last request with this id."""
         return self._open.get((family, number))
 
     @property
-    def owed(self) -> list[Asked]:
+    def owed(self) -> list[ServerRequest]:
         return [one for one in self.asked if not one.done]
 
     @property
-    def overdue(self) -> list[Asked]:
+    def overdue(self) -> list[ServerRequest]:
         """Late answers that a client gives by itself."""
         since = self._clock() - ANSWER_S
         return [one for one in self.owed if one.heard_at < since and (one.family, one.number) not in _RUN_BY_TOOLS]
@@ -99,7 +99,7 @@ class Ledger:
                 for one in message.all(place):
                     number = next((arm for arm in one.fields if arm not in beside), 0)
                     args = one.sub(number) if number else None
-                    self._add(Asked(family, one.number(1), number, args or Message(b""), one.text(15)))
+                    self._add(ServerRequest(family, one.number(1), number, args or Message(b""), one.text(15)))
             if message.has(5, 1):
                 found = self.find(EXEC, message.number(5, 1, 1))
                 if found is not None:
@@ -107,7 +107,7 @@ class Ledger:
         except Malformed:
             return  # a fault
 
-    def _add(self, asked: Asked) -> None:
+    def _add(self, asked: ServerRequest) -> None:
         asked.heard_at = self._clock()
         if len(self.asked) < MAX_ASKED:
             self.asked.append(asked)
@@ -165,13 +165,13 @@ class Ledger:
             found.heartbeats += 1
             self._heard(found)
 
-    def _heard(self, found: Asked) -> None:
+    def _heard(self, found: ServerRequest) -> None:
         """Notes a message for an exec."""
         gap_s, found.heard_at = self._clock() - found.heard_at, self._clock()
         if found.family == EXEC and gap_s > self._options.exec_heartbeat_s:
             self._blame(f"{found.name} had no heartbeat for {gap_s:.1f} s")
 
-    def _settle(self, found: Asked) -> None:
+    def _settle(self, found: ServerRequest) -> None:
         self._heard(found)
         found.settled = True
 
@@ -191,13 +191,13 @@ class Ledger:
                 self._blame(f"{found.name} of kind {found.number} was answered with {list(message.fields)}")
             self._answered(found, message)
 
-    def _answered(self, found: Asked, message: Message, *, settled: bool = True) -> None:
+    def _answered(self, found: ServerRequest, message: Message, *, settled: bool = True) -> None:
         if len(found.answers) < MAX_ANSWERS:
             found.answers.append(message)
         if settled:
             self._settle(found)
 
-    def _expected(self, family: str, number: int) -> Asked | None:
+    def _expected(self, family: str, number: int) -> ServerRequest | None:
         """The open request with this id."""
         found = self.find(family, number)
         if found is not None and self._too_late(found):
@@ -210,6 +210,6 @@ class Ledger:
             return None
         return found
 
-    def _too_late(self, found: Asked) -> bool:
+    def _too_late(self, found: ServerRequest) -> bool:
         """Whether the answer was already on its way when it was withdrawn."""
         return found.aborted_at is not None and self._clock() - found.aborted_at <= GRACE_S

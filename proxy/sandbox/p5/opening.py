@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.sandbox.p5.failures import debug
-from proxy.sandbox.wires.connect.envelopes import Failed
+from proxy.sandbox.wires.connect.envelopes import FailedCall
 from proxy.sandbox.wires.connect.protobuf import Message
 
 #: Path of the user's message in the run request.
@@ -51,12 +51,12 @@ def read_opening(message: Message, blame: Callable[[str], None], suffixed: Colle
     """Reads append 0. Raises Failed, and Malformed."""
     request = message.sub(1)
     if request is None or 1 not in request or 4 not in request:
-        raise Failed("invalid_argument", "Conversation state is required")
+        raise FailedCall("invalid_argument", "Conversation state is required")
     if request.has(2, 2):
         blame("resume_action")
     said = request.sub(*_SAID)
     if said is None:
-        raise Failed("invalid_argument", "A user message is required")
+        raise FailedCall("invalid_argument", "A user message is required")
     for problem in _odd(request, said):
         blame(problem)
     body = _body(request, said)
@@ -126,15 +126,15 @@ def _is_uuid(text: str) -> bool:
 def _refuse(request: Message, body: dict[str, Any], suffixed: Collection[str]) -> None:
     model = body["model"]
     if not model:
-        raise Failed("invalid_argument", "A model is required")
+        raise FailedCall("invalid_argument", "A model is required")
     if model == "auto":
         words = f"Unknown model ID: {model}"
-        raise Failed("invalid_argument", words, debug("ERROR_BAD_MODEL_NAME", words))
+        raise FailedCall("invalid_argument", words, debug("ERROR_BAD_MODEL_NAME", words))
     if model in suffixed:
         words = f"The model {model} is not available"
-        raise Failed("not_found", "Error", debug("ERROR_BAD_MODEL_NAME", "Bad model name", detail=words))
+        raise FailedCall("not_found", "Error", debug("ERROR_BAD_MODEL_NAME", "Bad model name", detail=words))
     if request.number(12):
         words = "Workspace context exclusion is not allowed for this user, team, or selected model"
-        raise Failed("invalid_argument", words)
+        raise FailedCall("invalid_argument", words)
     if any(image["blob_id"] or not image["data"] for image in body["selected_images"]):
-        raise Failed("internal", "Image not found")
+        raise FailedCall("internal", "Image not found")

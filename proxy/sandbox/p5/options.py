@@ -1,4 +1,4 @@
-"""How the simulated P5 account behaves."""
+"""The behaviour of the simulated P5 account."""
 
 from __future__ import annotations
 

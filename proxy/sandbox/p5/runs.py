@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from proxy.sandbox.p5.ledger import GRACE_S, Ledger
+from proxy.sandbox.p5.ledger import GRACE_S, ExecLedger
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.upstream import Received
@@ -47,7 +47,7 @@ class Run:
         self.request_id = request_id
         self.blame: Callable[[str], None] = lambda words: blame(f"{request_id}: {words}")
         self.clock = asyncio.get_running_loop().time  # of the heartbeats
-        self.ledger = Ledger(self.blame, options, self.clock)
+        self.ledger = ExecLedger(self.blame, options, self.clock)
         self._options = options
         self.received: deque[str] = deque(maxlen=MAX_COUNTED)
         self.appends: Counter[int] = Counter()
@@ -84,7 +84,7 @@ class Run:
             self.blame(f"append {number} came again")
             return
         if len(self._held) >= MAX_HELD:
-            self.blame(f"append {number} is too far behind a gap")
+            self.blame(f"append {number} is too far after a gap")
             return
         self._held[number] = data
         while self._expected in self._held:
@@ -140,9 +140,9 @@ class Run:
                 self.blame(f"append {self._expected} never came")
 
 
-_HANDLERS: dict[int, Callable[[Ledger, Message], None]] = {
-    2: Ledger.exec_answer,
-    3: Ledger.kv_answer,
-    5: Ledger.control,
-    6: Ledger.query_answer,
+_HANDLERS: dict[int, Callable[[ExecLedger, Message], None]] = {
+    2: ExecLedger.exec_answer,
+    3: ExecLedger.kv_answer,
+    5: ExecLedger.control,
+    6: ExecLedger.query_answer,
 }

@@ -15,7 +15,7 @@ from proxy.sandbox.p5.state import P5
 from proxy.sandbox.p5.stream import AGENT, serve_run, set_course
 from proxy.sandbox.play.player import cut
 from proxy.sandbox.upstream import Simulator, receive
-from proxy.sandbox.wires.connect.envelopes import Failed
+from proxy.sandbox.wires.connect.envelopes import FailedCall
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message, write
 from proxy.sandbox.wires.refusal import plain_reply
 
@@ -36,7 +36,7 @@ async def serve_append(p5: P5, request: web.Request) -> web.Response:
         try:
             check_version(request.headers)
             append = _from_json(data) if kind == JSON_TYPE else _from_proto(data)
-        except Failed as failed:
+        except FailedCall as failed:
             p5.blame(f"an append was refused: {failed}")
             raise failed.refused() from None
         blame_headers(request.headers, p5.blame, append.request_id)
@@ -69,10 +69,10 @@ def _from_proto(data: bytes) -> Append:
     try:
         message = Message(data)
         if 4 in message:
-            raise Failed("invalid_argument", "data_binary is not enabled")
+            raise FailedCall("invalid_argument", "data_binary is not enabled")
         return _append(message.text(1), message.text(2, 1), message.number(3))
     except Malformed as problem:
-        raise Failed("invalid_argument", f"parse binary: {problem}") from None
+        raise FailedCall("invalid_argument", f"parse binary: {problem}") from None
 
 
 def _from_json(data: bytes) -> Append:
@@ -81,13 +81,13 @@ def _from_json(data: bytes) -> Append:
         body: Any = json.loads(data)
         return _append(body.get("data", ""), body["requestId"]["requestId"], int(body.get("appendSeqno", 0)))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise Failed("invalid_argument", "cannot decode message aiserver.v1.BidiAppendRequest from JSON") from None
+        raise FailedCall("invalid_argument", "cannot decode message aiserver.v1.BidiAppendRequest from JSON") from None
 
 
 def _append(text: str, request_id: str, number: int) -> Append:
     message = _from_hex(text)
     if not request_id or message is None:
-        raise Failed("invalid_argument", "data is no hexadecimal text, or the request id is missing")
+        raise FailedCall("invalid_argument", "data is no hexadecimal text, or the request id is missing")
     return Append(request_id, number, message)
 
 
@@ -109,12 +109,12 @@ async def serve_models(p5: P5, request: web.Request) -> web.Response:
     if kind == JSON_TYPE:
         if not isinstance(seen.body, dict):
             words = "cannot decode message agent.v1.GetUsableModelsRequest from JSON"
-            raise Failed("invalid_argument", words).refused()
+            raise FailedCall("invalid_argument", words).refused()
         return web.json_response({"models": [_listed(name, p5.options.models[name]) for name in p5.options.models]})
     try:
         Message(await request.read())
     except Malformed as problem:
-        raise Failed("invalid_argument", f"parse binary: {problem}").refused() from None
+        raise FailedCall("invalid_argument", f"parse binary: {problem}").refused() from None
     rows = [{1: name, 3: name, 4: title, 5: title} for name, title in p5.options.models.items()]
     return web.Response(body=write({1: rows}), content_type=PROTO_TYPE)
 

@@ -23,8 +23,8 @@ from proxy.sandbox.p5.state import P5
 from proxy.sandbox.play.actions import Pace, Reply
 from proxy.sandbox.play.player import BodyPlayer
 from proxy.sandbox.play.script import Place, Step
-from proxy.sandbox.upstream import Prepared, Received, ServedWire, refusals_noted
-from proxy.sandbox.wires.connect.envelopes import Failed, read_envelopes
+from proxy.sandbox.upstream import CheckedRequest, Received, ServedWire, refusals_noted
+from proxy.sandbox.wires.connect.envelopes import FailedCall, read_envelopes
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
 from proxy.sandbox.wires.refusal import plain_reply
 
@@ -65,8 +65,10 @@ def set_course(p5: P5, run: Run) -> None:
     try:
         check_version(run.seen.headers)
         opening = read_opening(run.first, run.blame, p5.options.suffixed)
-    except (Failed, Malformed) as problem:
-        failed = problem if isinstance(problem, Failed) else Failed("invalid_argument", f"parse binary: {problem}")
+    except (FailedCall, Malformed) as problem:
+        failed = (
+            problem if isinstance(problem, FailedCall) else FailedCall("invalid_argument", f"parse binary: {problem}")
+        )
         run.course = Course([{"type": "end", "error": failed.body}], Pace())
         return
     run.seen.body = opening.body
@@ -76,7 +78,7 @@ def set_course(p5: P5, run: Run) -> None:
     answer = _answer(p5, run, opening, run.seen.headers)
     limit = p5.options.context_limit
     instead = TOO_LONG if limit and answer.input_tokens > limit else None
-    outcome, pace = p5.decide(Prepared(AGENT, answer, instead=instead), opening.body)
+    outcome, pace = p5.decide(CheckedRequest(AGENT, answer, instead=instead), opening.body)
     if isinstance(outcome, Reply):
         # the stream is open already, so the append gets the status
         run.replies[0], outcome = outcome, [NEVER]
@@ -176,9 +178,9 @@ def _request_id(data: bytes) -> str:
         [(flags, payload)] = read_envelopes(data)
         found = Message(payload).text(1)
     except ValueError as problem:
-        raise Failed("invalid_argument", f"protocol error: {problem}").refused() from None
+        raise FailedCall("invalid_argument", f"protocol error: {problem}").refused() from None
     if flags or not found:
-        raise Failed("invalid_argument", "protocol error: one envelope with a request id is expected").refused()
+        raise FailedCall("invalid_argument", "protocol error: one envelope with a request id is expected").refused()
     return found
 
 

@@ -73,7 +73,7 @@ class Pace(NamedTuple):
 
 
 class Framing(NamedTuple):
-    """How events become frames, and which of them are deltas, for the pace."""
+    """The form of events as frames, and which of them are deltas, for the pace."""
 
     encode: Callable[[Iterable[Mapping[str, Any]]], bytes]
     is_delta: Callable[[Mapping[str, Any]], bool]

@@ -32,14 +32,14 @@ def _blanks(data: bytes, size: int) -> Iterator[Action]:
 
 #: Faults of the bytes of an answer, given the good ones.
 JSON_FAULTS: Mapping[str, Callable[..., Any]] = {
-    "silence_before_head": lambda data, seconds=5.0: [silence(seconds), Raw(data)],
-    "silence_mid_text": lambda data, seconds=5.0: _half(data, silence(seconds), Raw(data[len(data) // 2 :])),
-    "cut_before_output": lambda data, reset=False: [Raw(data[:1]), Cut(reset)],
-    "cut_text": lambda data, reset=False: _half(data, Cut(reset)),
-    "malformed_json": lambda data: _half(data),
-    "empty_body": lambda data: [Raw(data[:0])],
-    "in_a_list": lambda data: [Raw(b"[" + data + b"]")],
-    "too_long": lambda data, size=16 * _MIB: _blanks(data, size),
+    "silence_before_head": lambda answer, seconds=5.0: [silence(seconds), Raw(answer)],
+    "silence_mid_text": lambda answer, seconds=5.0: _half(answer, silence(seconds), Raw(answer[len(answer) // 2 :])),
+    "cut_before_output": lambda answer, reset=False: [Raw(answer[:1]), Cut(reset)],
+    "cut_text": lambda answer, reset=False: _half(answer, Cut(reset)),
+    "malformed_json": lambda answer: _half(answer),
+    "empty_body": lambda answer: [Raw(answer[:0])],
+    "in_a_list": lambda answer: [Raw(b"[" + answer + b"]")],
+    "too_long": lambda answer, size=16 * _MIB: _blanks(answer, size),
 }
 
 

@@ -101,7 +101,6 @@ def huge_frame(answer: Answer, after: str = "text", size: int = HUGE_BYTES) -> l
 
 
 def _comments_only(answer: Answer, count: int = 5, every_s: float = 0.05) -> list[Action]:
-    """Sends only comments for a while."""
     pulse: list[Action] = [Pause(every_s), Raw(b": keepalive\n\n")]
     return insert(answer, "created", *(pulse * count))
 

@@ -42,7 +42,7 @@ def some_call(ask: Ask, number: int) -> Call:
 
 
 class Playable(ABC):
-    """What an upstream needs of an answer. Actions may be made while others are played."""
+    """The interface of an answer for an upstream. Actions may be made while others are played."""
 
     framing: ClassVar[Framing]
     ask: Ask

@@ -18,7 +18,7 @@ from proxy.sandbox.wires.refusal import MISSING, UNKNOWN, WRONG_TYPE, WRONG_VALU
 
 @dataclass(slots=True)
 class Checked:
-    """What is known during a check: the model's rules, and the open calls so far."""
+    """The state of a check: the model's rules, and the open calls so far."""
 
     body: Mapping[str, Any]
     rules: Any = None

@@ -67,7 +67,7 @@ class _Lenient(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """How a check refuses, in either form (`bare` is that of `detail`).
+    """The refusal of a check, in either form (`bare` is that of `detail`).
 
     `words` and `param` may name {where} (the place of the value), {here} (of the object around it), {value},
     {expected}, {item[name]} (a member of the object around it), and {index} (of that object in its list)."""

@@ -14,11 +14,13 @@ import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
+from proxy.auth.kept_file import KeptFile
 from proxy.auth.store import remove_leftovers, write_private
 from proxy.errors import BusyError, ProxyError
 from proxy.observe.lifecycle import Log, NullLog
@@ -35,7 +37,7 @@ DAY_S = 86_400
 
 @dataclass(slots=True)
 class Used:
-    """What one caller has used since midnight UTC."""
+    """The use of one caller since midnight UTC."""
 
     requests: int = 0
     tokens: int = 0
@@ -66,13 +68,10 @@ class Meter:
     ) -> None:
         self._clock = clock
         self._log = log or NullLog()
-        self._path = None if folder is None else folder / FILE_NAME
-        self._sleep = sleep
         self._begun: dict[str, deque[float]] = {}
         self._day = Day()
-        self._saving: asyncio.Task[None] | None = None
-        self._writing: asyncio.Future[None] | None = None
-        self._changed = self._failed = False
+        path = None if folder is None else folder / FILE_NAME
+        self._file = KeptFile(path, "callers", SAVE_EVERY_S, self._writer, self._log, sleep)
 
     def enter(self, key: CallerKey) -> None:
         """Counts one more request of a caller. Raises BusyError (429, with a `Retry-After`)."""
@@ -84,7 +83,7 @@ class Meter:
         if limits.per_minute is not None:
             self._begin(key.name, limits.per_minute, now)
         used.requests += 1
-        self._save_soon()
+        self._file.changed()
 
     def _begin(self, name: str, most: int, now: float) -> None:
         begun = self._begun.setdefault(name, deque())
@@ -99,7 +98,7 @@ class Meter:
         """Counts the cost of a finished request of a caller."""
         if tokens:
             self._used(name, self._clock()).tokens += tokens
-            self._save_soon()
+            self._file.changed()
 
     def _used(self, name: str, now: float) -> Used:
         today = math.floor(now) // DAY_S
@@ -113,46 +112,20 @@ class Meter:
     async def load(self) -> None:
         """Reads what was used before the start. A file that is not ours, or of a newer version, is reported: then
         the day begins anew."""
-        if self._path is None:
+        path = self._file.path
+        if path is None:
             return
-        await asyncio.to_thread(remove_leftovers, self._path.parent)
-        self._day = await asyncio.to_thread(read_day, self._path)
-        if not self._day.number and await asyncio.to_thread(self._path.exists):
-            self._log.write("warn", "callers", "callers_not_read", file=str(self._path))
+        await asyncio.to_thread(remove_leftovers, path.parent)
+        self._day = await asyncio.to_thread(read_day, path)
+        if not self._day.number and await asyncio.to_thread(path.exists):
+            self._log.write("warn", "callers", "callers_not_read", file=str(path))
 
     async def close(self) -> None:
         """Writes the file, if there is anything new."""
-        if self._saving is not None:
-            self._saving.cancel()
-            await asyncio.wait({self._saving})
-        if self._writing is not None and not self._writing.done():
-            await asyncio.wait({self._writing})  # otherwise the older version might be written last
-        if self._changed:
-            await self._save()
+        await self._file.close()
 
-    def _save_soon(self) -> None:
-        self._changed = self._path is not None
-        if self._changed and (self._saving is None or self._saving.done()):
-            self._saving = asyncio.create_task(self._save_changes())
-
-    async def _save_changes(self) -> None:
-        while self._changed:
-            await self._sleep(SAVE_EVERY_S)
-            await self._save()
-
-    async def _save(self) -> None:
-        if self._path is None:
-            return
-        self._changed = False
-        try:
-            self._writing = asyncio.ensure_future(asyncio.to_thread(write_private, self._path, encode_day(self._day)))
-            await asyncio.shield(self._writing)
-            self._failed = False
-        except OSError as error:
-            if not self._failed:  # a full disk is reported once
-                reason = type(error).__name__
-                self._log.write("warn", "callers", "callers_not_kept", file=str(self._path), error=reason)
-            self._failed = True
+    def _writer(self, path: Path) -> Callable[[], None]:
+        return partial(write_private, path, encode_day(self._day))
 
 
 def encode_day(day: Day) -> bytes:
@@ -226,7 +199,7 @@ class Callers:
         caller = next((key for key in found if key is not None), None)
         if caller is None and self.file.problem:
             message = f"no key can be checked, since the file of the keys cannot be used: {self.file.problem}"
-            raise ProxyError(f"{message}; tell whoever runs this proxy", kind="sign_in")
+            raise ProxyError(f"{message}; tell the operator of this proxy", kind="sign_in")
         return caller
 
     def finished(self, row: RequestRow) -> None:

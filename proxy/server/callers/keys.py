@@ -40,7 +40,7 @@ class BadKeys(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """What a caller may use; None: no limit of its own.
+    """The limits of a caller; None: no limit of its own.
 
     at_a_time       model requests at one time
     per_minute      model requests that begin within any 60 seconds

@@ -253,7 +253,7 @@ class Accounts:
         )
 
     def _opens(self, known: Allowance, model: str) -> float | None:
-        """When the spent window of a model is reset, None if none is spent."""
+        """The time when a model's spent window is reset, None if none is spent."""
         spent = None if known.pays_on else spent_window(known, self._clock(), family=model_family(model))
         return None if spent is None else spent.resets_at
 

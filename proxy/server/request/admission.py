@@ -22,7 +22,7 @@ MEMORY = "memory"
 
 
 class AdmissionTicket:
-    """What one request holds; leaving the `with` block releases everything."""
+    """The resources of one request; leaving the `with` block releases everything."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from proxy.errors import ProxyError
 from proxy.observe.lifecycle import Log
 from proxy.providers.accounts.allowance_store import AllowanceStore
-from proxy.providers.contract import Provider, TellsAllowance
+from proxy.providers.contract import AllowanceSource, Provider
 
 #: How long an answer, or a failure, is kept.
 ASK_EVERY_S = 300.0
@@ -52,7 +52,7 @@ class AllowanceQuestions:
             return
         if label in self._asked and abs(now - self._asked[label]) < pause_s:
             return
-        if isinstance(provider, TellsAllowance) and provider.signed_in():
+        if isinstance(provider, AllowanceSource) and provider.signed_in():
             self._asked[label] = now
             self._running[label] = asyncio.create_task(self._question(label, provider))
 
@@ -71,7 +71,7 @@ class AllowanceQuestions:
         if running:
             await asyncio.wait(running)
 
-    async def _question(self, label: str, provider: TellsAllowance) -> None:
+    async def _question(self, label: str, provider: AllowanceSource) -> None:
         try:
             async with asyncio.timeout(ANSWER_S):
                 report = await provider.ask_allowance()

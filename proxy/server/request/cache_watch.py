@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from proxy.core.cache_health.fingerprint import Fingerprint, of_messages
 from proxy.core.cache_health.judge import CacheVerdict, Sent, judge
-from proxy.core.cache_health.memory import Compared, Memory
+from proxy.core.cache_health.memory import Compared, PromptMemory
 from proxy.core.identity import MAX_ID_BYTES, Owner
 from proxy.providers.contract import Caching, Provider, Target, kept
 
@@ -27,7 +27,7 @@ _MAX_REPORTING = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ComparedRequest:
     """A request that is compared.
 
     owner    the owner of its conversation; None: it is compared with nothing
@@ -46,7 +46,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedCache:
     """The verdict on the cache of a session's prompts; `news`: whether its reason differs from the last one shown."""
 
     verdict: CacheVerdict
@@ -63,7 +63,7 @@ class CacheWatch:
     """The watch of one application."""
 
     def __init__(self) -> None:
-        self.memory = Memory()
+        self.memory = PromptMemory()
         self._reporting: set[tuple[str, str]] = set()
         self._caching: dict[type[Provider], bool] = {}
 
@@ -84,13 +84,13 @@ class CacheWatch:
         if cached > 0 or key in self._reporting:
             return True
         caching = self.caching(provider)
-        return caching is not None and caching.tells_cached(model)
+        return caching is not None and caching.reports_cached(model)
 
 
 class CacheCheck:
     """The comparison of one request, from the beginning of its answer to its end."""
 
-    def __init__(self, watch: CacheWatch, asked: Asked, clock: Callable[[], float]) -> None:
+    def __init__(self, watch: CacheWatch, asked: ComparedRequest, clock: Callable[[], float]) -> None:
         self._watch = watch
         self._clock = clock
         self._asked = asked
@@ -135,7 +135,7 @@ class CacheCheck:
         self._counts = input_tokens, cached
         return cached
 
-    def ended(self) -> Checked | None:
+    def ended(self) -> CheckedCache | None:
         """The verdict after the last byte, None if it is unknown. Does not wait for a body that is still being read."""
         self.close()
         if self._compared is None or self._counts is None:
@@ -148,7 +148,7 @@ class CacheCheck:
             input_tokens=input_tokens,
             compacted=compared.compacted,
         )
-        return Checked(verdict, compared.line.is_new(verdict.kind), self._session)
+        return CheckedCache(verdict, compared.line.is_new(verdict.kind), self._session)
 
     def close(self) -> None:
         """Finishes the work of a request that is over in any way."""

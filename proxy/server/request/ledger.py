@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from aiohttp import HttpVersion11, web
 
+from proxy.core.hiding.texts import shown_query
 from proxy.core.identity import agents_of
 from proxy.core.invalid import cut
 from proxy.core.tokens.usage import reported_count
@@ -39,9 +40,8 @@ from proxy.observe.lifecycle import (
     UpstreamAnswered,
     UsageUpdated,
 )
-from proxy.observe.log.redact import shown_query
 from proxy.providers.contract import Target
-from proxy.server.request.cache_watch import Asked, CacheCheck
+from proxy.server.request.cache_watch import CacheCheck, ComparedRequest
 from proxy.server.request.candidates import Candidate
 from proxy.server.request.inquiry import TIMING_HEADER, Inquiry, id_headers
 
@@ -236,7 +236,7 @@ class Ledger:
         if self.capture.place:
             self.tell(Captured(self.capture.place))
 
-    def compares(self, asked: Asked) -> None:
+    def compares(self, asked: ComparedRequest) -> None:
         """Begins to compare the call with its owner's call before it, as an upstream's cache would."""
         self.cache = CacheCheck(self._state.cache, asked, self._state.clock)
 

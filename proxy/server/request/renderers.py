@@ -23,7 +23,7 @@ _DONE = b"data: [DONE]\n\n"
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """What a renderer may need to know about its request.
+    """The facts of a request for its renderer.
 
     ingress     the parsed request
     answer_id   unique, without a prefix

@@ -1,4 +1,4 @@
-"""What all answers share: their form, errors in the caller's format, and whether the client has left."""
+"""The shared parts of all answers: their form, errors in the caller's format, and whether the client has left."""
 
 from __future__ import annotations
 

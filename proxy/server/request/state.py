@@ -1,4 +1,4 @@
-"""What the application owns while it runs, in one object under one key; and the followers of its monitor."""
+"""The state of the running application, in one object under one key; and the followers of its monitor."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class AppState:
 
     @property
     def allowances(self) -> AllowanceStore:
-        """What is known of the allowances of the accounts."""
+        """The known allowances of the accounts."""
         return self.questions.allowances
 
     @property

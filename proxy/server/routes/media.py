@@ -12,18 +12,12 @@ from typing import TypeVar
 from aiohttp import web
 from multidict import CIMultiDict
 
-from proxy.core.media.content_types import essence
+from proxy.core.media.content_types import boundary_of, essence
+from proxy.core.media.image_requests import EditForm, ImageJson
 from proxy.core.media.pieces import Pieces
-from proxy.core.media.readers import (
-    BodyReader,
-    body_too_large,
-    boundary_of,
-    edit_form,
-    edit_json,
-    generation_json,
-    transcription_form,
-)
-from proxy.core.media.requests import ImageRequest
+from proxy.core.media.recording_form import RecordingForm
+from proxy.core.media.refusals import body_too_large
+from proxy.core.media.requests import BodyReader, ImageRequest
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import ModelResolved, Progress, ProviderSelected
 from proxy.providers.contract import Images, MediaAnswer, MediaCall, Provider, Transcription
@@ -57,14 +51,14 @@ async def post_transcription(request: web.Request) -> web.StreamResponse:
 
 async def _generate(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
     check_head(ledger, JSON)
-    return await _make(ledger, ticket, generation_json)
+    return await _make(ledger, ticket, partial(ImageJson, edits=False))
 
 
 async def _edit(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
     if check_head(ledger, JSON, FORM) == JSON:
-        return await _make(ledger, ticket, edit_json)
+        return await _make(ledger, ticket, partial(ImageJson, edits=True))
     content_type = ledger.inquiry.request.headers["Content-Type"]
-    return await _make(ledger, ticket, lambda model: edit_form(boundary_of(content_type), model))
+    return await _make(ledger, ticket, lambda model: EditForm(boundary_of(content_type), model))
 
 
 async def _make(
@@ -75,7 +69,7 @@ async def _make(
     """Reads the body and relays the images. `reader` makes the reader for the only model."""
     label, maker = _maker(ledger)
     asked = await read(ledger, ticket, reader(maker.image_model))
-    room = Room("images", ledger.inquiry.state.config().max_concurrent_images)
+    room = Slots("images", ledger.inquiry.state.config().max_concurrent_images)
     call, chosen = selected(ledger, ticket, label, room, maker.image_model)
     maker = chosen if isinstance(chosen, Images) else maker
     return await relay(ledger, maker.make_images(call, asked))
@@ -92,9 +86,9 @@ def _maker(ledger: Ledger) -> tuple[str, Images]:
 async def _transcribe(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
     check_head(ledger, FORM)
     label, writer = _writer(ledger)
-    reader = transcription_form(boundary_of(ledger.inquiry.request.headers["Content-Type"]))
+    reader = RecordingForm(boundary_of(ledger.inquiry.request.headers["Content-Type"]))
     asked = await read(ledger, ticket, reader)
-    room = Room("transcriptions", ledger.inquiry.state.config().max_concurrent_transcriptions)
+    room = Slots("transcriptions", ledger.inquiry.state.config().max_concurrent_transcriptions)
     call, chosen = selected(ledger, ticket, label, room)
     writer = chosen if isinstance(chosen, Transcription) else writer
     return await relay(ledger, writer.transcribe(call, asked), as_text=asked.as_text)
@@ -146,7 +140,7 @@ def unavailable(what: str) -> ProxyError:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Slots:
     """A limit of requests of one kind that are with the service at the same time."""
 
     name: str
@@ -154,7 +148,7 @@ class Room:
 
 
 def selected(
-    ledger: Ledger, ticket: AdmissionTicket, label: str, room: Room, model: str | None = None
+    ledger: Ledger, ticket: AdmissionTicket, label: str, room: Slots, model: str | None = None
 ) -> tuple[MediaCall, Provider]:
     """The call of a valid request, if there is room for it, and the provider of the account that serves it. It counts
     in no session. Raises BusyError.

@@ -20,7 +20,7 @@ from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted, SessionFound
 from proxy.providers.contract import Target
 from proxy.server.request.admission import AdmissionTicket
-from proxy.server.request.cache_watch import Asked, owner_by
+from proxy.server.request.cache_watch import ComparedRequest, owner_by
 from proxy.server.request.candidates import Candidate, Candidates
 from proxy.server.request.ledger import Ledger
 from proxy.server.serving.judge import judging
@@ -76,7 +76,7 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
         owner = None if candidate.auto_review else owner_of(ledger.inquiry.values)
         call = call_for(ledger, candidate, request, target, session, owner=owner)
         whose = None if candidate.auto_review else owner or compared
-        ledger.compares(Asked(whose, candidate.provider, target, request, ledger.size, summary))
+        ledger.compares(ComparedRequest(whose, candidate.provider, target, request, ledger.size, summary))
         asks = None if search is None else searching(ledger, search)
         if safeguards is not None:
             asks = judging(ledger, call, safeguards, asks)

@@ -12,7 +12,7 @@ from proxy.core.routing import (
     ALIASES,
     CLAUDE,
     Catalog,
-    Limits,
+    ModelLimits,
     listing,
     normalise_model,
     proposal,
@@ -117,7 +117,7 @@ def _described(model: str, plain: str, catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def _limits(limits: Limits) -> dict[str, int]:
+def _limits(limits: ModelLimits) -> dict[str, int]:
     """Each limit under the names that clients look for, if it is known."""
     context = {} if limits.context is None else dict.fromkeys(_CONTEXT, limits.context)
     return context if limits.output is None else context | dict.fromkeys(_OUTPUT, limits.output)

@@ -18,13 +18,15 @@ from proxy.core.convert.responses.signatures import is_ours
 from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
 from proxy.core.effort import capped_openai_body
 from proxy.core.ingress import Ingress, IngressRules, with_search
+from proxy.core.sizes import LARGE_BYTES
 from proxy.errors import ProxyError, RequestError
+from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, NativeResponses, OwnChat, Target
 from proxy.server.request.admission import AdmissionTicket
-from proxy.server.request.cache_watch import Asked, owner_by
+from proxy.server.request.cache_watch import ComparedRequest, owner_by
 from proxy.server.request.candidates import Candidate, Candidates
 from proxy.server.request.ledger import Ledger
-from proxy.server.serving.prepare import by_size, call_for, capped, choose, find_project, read_json, with_true_pictures
+from proxy.server.serving.prepare import call_for, capped, choose, find_project, read_json, with_true_pictures
 from proxy.server.serving.relay import RelayedAnswer
 from proxy.server.serving.searching import Searcher, lent_search, search_with, searching
 from proxy.server.serving.serve import Answer, Prepare, run, serve
@@ -127,14 +129,14 @@ async def _converted(
     read: Callable[[], Ingress],
     searcher: Searcher | None,
 ) -> Answer:
-    ingress = await by_size(ledger, read)
+    ingress = await in_thread_if(ledger.size > LARGE_BYTES, read)
     ledger.ignores(ingress.ignored)
     search = None if searcher is None else search_with(ledger, searcher, ingress.request)
     request = with_true_pictures(ledger, ingress.request if search is None else search.plan.request)
     target = candidate.provider.resolve(candidate.model, request, auto_review=False)
     await find_project(ledger, request)
     call = _call(ledger, asked, candidate, request, target)
-    ledger.compares(Asked(owner_by(call.cache_key), candidate.provider, target, request, ledger.size))
+    ledger.compares(ComparedRequest(owner_by(call.cache_key), candidate.provider, target, request, ledger.size))
     asks = None if search is None else searching(ledger, search)
     return answer_to(ledger, call, ingress, candidates, asks)
 
@@ -150,7 +152,9 @@ async def _passed_on(ledger: Ledger, asked: OpenAiBody, candidate: Candidate) ->
     target = provider.native_target(candidate.model, members)
     call = _call(ledger, OpenAiBody(members, asked.session, asked.lenient), candidate, members, target)
     compared = owner_by(call.cache_key)
-    ledger.compares(Asked(compared, candidate.provider, target, members, ledger.size, fingerprint=of_responses))
+    ledger.compares(
+        ComparedRequest(compared, candidate.provider, target, members, ledger.size, fingerprint=of_responses)
+    )
     return RelayedAnswer(ledger, call)
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from proxy.core.auto_mode.policy import FIELD, Policy, policy_of
@@ -23,6 +24,7 @@ from proxy.core.messages import Event, Fold
 from proxy.core.routing import normalise_model, route
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import Judged
+from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Provider, kept
 from proxy.server.request.ledger import Ledger
 from proxy.server.request.replies import unforeseen
@@ -185,9 +187,8 @@ class Judge:
         return ordered
 
     async def _by_rules(self, calls: Sequence[ToolUse]) -> tuple[dict[str, Verdict], list[ToolUse]]:
-        if sum(call.size for call in calls) + self._policy.size > MAX_INLINE:
-            return await asyncio.to_thread(decide, calls, self._policy)
-        return decide(calls, self._policy)
+        size = sum(call.size for call in calls) + self._policy.size
+        return await in_thread_if(size > MAX_INLINE, partial(decide, calls, self._policy))
 
     async def _reviewed(self, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
         """The reviewer's verdicts; if it fails, the reason as the verdict on each call."""

@@ -15,10 +15,12 @@ from proxy.core.effort import is_side
 from proxy.core.identity import Owner, agents_of
 from proxy.core.invalid import cut
 from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route, without_claude
+from proxy.core.sizes import LARGE_BYTES
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import ModelResolved, ProjectResolved
 from proxy.observe.project import find_working_directory, project_name
-from proxy.providers.contract import LARGE_BYTES, Call, Target
+from proxy.off_loop import in_thread_if
+from proxy.providers.contract import Call, Target
 from proxy.server.request.accounts import Accounts
 from proxy.server.request.admission import AdmissionTicket
 from proxy.server.request.candidates import Candidate, Candidates
@@ -35,7 +37,8 @@ async def read_json(ledger: Ledger, ticket: AdmissionTicket) -> dict[str, Any]:
     check_json(inquiry.request)
     body = await read_body(inquiry.request, state.config(), ticket, packed=state.packed)
     ledger.read(body)
-    return await asyncio.to_thread(decode_large_body, body) if len(body) > LARGE_BYTES else decode_body(body)
+    large = len(body) > LARGE_BYTES
+    return await in_thread_if(large, partial(decode_large_body if large else decode_body, body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,6 @@ def _accounts(
 
 
 def _declared(config: Config, model: str) -> tuple[str, ...]:
-    """The declared fallbacks of a model."""
     if not config.fallback:
         return ()
     others = next((others for name, others in config.fallback if normalise_model(name) == model), ())
@@ -230,16 +232,11 @@ def with_true_pictures(ledger: Ledger, request: Mapping[str, Any]) -> Mapping[st
     return {**request, "messages": messages}
 
 
-async def by_size(ledger: Ledger, work: Callable[[], T]) -> T:
-    """The result of `work`, which for a large body runs in a thread, so that it does not block the event loop."""
-    return await asyncio.to_thread(work) if ledger.size > LARGE_BYTES else work()
-
-
 async def find_project(ledger: Ledger, body: Mapping[str, Any]) -> None:
     """Reports the project of a request, but only if the monitor wants it, since this reads the file system."""
     if not ledger.inquiry.state.monitor.wants_project:
         return
-    path = await by_size(ledger, partial(find_working_directory, body))
+    path = await in_thread_if(ledger.size > LARGE_BYTES, partial(find_working_directory, body))
     name = await asyncio.to_thread(project_name, path) if path else None
     if name:
         ledger.tell(ProjectResolved(name))

@@ -122,8 +122,8 @@ async def _no_other(candidate: Candidate) -> Answer:
 def _after(
     ledger: Ledger, ticket: AdmissionTicket, candidates: Candidates, answer: Answer | None, error: Exception
 ) -> tuple[Answer | None, Exception | None]:
-    """What follows an error: the answer that another account continues, None if another model answers; and the error
-    that ends the request, None if another candidate follows."""
+    """The continuation after an error: the answer that another account continues, None if another model answers; and
+    the error that ends the request, None if another candidate follows."""
     request = ledger.inquiry.request
     if is_loss(error, request):
         return answer, error

@@ -119,7 +119,7 @@ def _check_told(capture: CaptureFolder) -> None:
     for artifact in capture.artifacts():
         if artifact.path.suffix == ".json":
             artifact.json()
-    metadata, summary = capture.told(METADATA), capture.told(SUMMARY)
+    metadata, summary = capture.read_object(METADATA), capture.read_object(SUMMARY)
     media = re.search("images|audio", str(metadata.get("path")))
     expect(metadata.get("kind") in RECEIVED and not media, "a route that is captured", metadata)
     expect(summary.get("outcome") and summary.get("messages_lost") == 0, f"{capture.path} is whole", summary)

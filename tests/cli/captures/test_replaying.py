@@ -16,7 +16,7 @@ from samples import each
 from wires import TOOLS, WIRES, message_of
 
 from proxy.observe.capture.writing.files import CaptureLimits
-from proxy.observe.capture.writing.told import ToldCaptures
+from proxy.observe.capture.writing.queued import QueuedCaptures
 from proxy.observe.capture.writing.writer import CaptureWriter
 from proxy.sandbox import Sandbox
 
@@ -28,10 +28,10 @@ URL = f"data:image/png;base64,{png()}"
 SESSION = {"x-claude-code-session-id": "s", "x-claude-code-agent-id": "a"}
 
 
-def captures_below(state: Path) -> ToldCaptures:
+def captures_below(state: Path) -> QueuedCaptures:
     """Captures that are written at once."""
     writer = CaptureWriter(state, CaptureLimits(10**9, 10**6, 10**8, 10**5), lambda *_: None)
-    return ToldCaptures(state, lambda message, _size: writer.take(message) or True)
+    return QueuedCaptures(state, lambda message, _size: writer.take(message) or True)
 
 
 def conversation(first: dict[str, Any]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from samples import rows
 
 from proxy.cli.captures.restoring import SIDE, STAND_IN, Restorer, restored_headers, sample
 from proxy.core.convert.responses.signatures import decode_signature, encode_signature
-from proxy.observe.capture.redaction import redacted, redacted_headers
+from proxy.core.hiding.walk import redacted, redacted_headers
 from proxy.sandbox.p3.input_checks import size_of
 
 PNG = "iVBORw0KGgo" + "A" * 200

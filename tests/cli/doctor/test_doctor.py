@@ -209,8 +209,8 @@ BROKEN = (
         prepare=_expired,
     ),
     Broken(
-        "nobody is signed in",
-        "nobody is signed in",
+        "no account is signed in",
+        "no account is signed in",
         " auth login p1",
         prepare=lambda w: [shutil.rmtree(w.config / label) for label in ("p1", "p2", "p3", "p5")],
         variables={"PROXY_P4_API_KEY": "", "OPENCODE_API_KEY": ""},
@@ -411,7 +411,7 @@ BROKEN = (
     ),
     Broken(
         "a file that wins",
-        "ends with /v1 behind the port",
+        "ends with /v1 after the port",
         "set env.ANTHROPIC_BASE_URL to",
         prepare=lambda w: w.write(CLAUDE, {"env": {"ANTHROPIC_BASE_URL": f"{w.url}/v1"}}),
     ),
@@ -618,7 +618,7 @@ async def test_nobody_but_the_configured_hosts_is_asked(world: World, monkeypatc
     monkeypatch.setattr(aiohttp.ClientSession, "_request", request)
     _, out = await world.run()
     assert len(asked) == 1 and asked[0].startswith(f"GET {world.sandbox.origin}/")
-    assert f"and nobody else: {world.sandbox.origin.removeprefix('http://')}" in out
+    assert f"and no others: {world.sandbox.origin.removeprefix('http://')}" in out
     asked.clear()
     status, out = await world.run("--offline")
     assert status == 0 and asked == [] and "no host is asked (--offline)" in out

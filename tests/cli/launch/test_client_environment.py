@@ -21,11 +21,11 @@ from proxy.cli.launch.client_environment import (
     without_elsewhere,
 )
 from proxy.config import Config
-from proxy.core.routing import Catalog, Limits
+from proxy.core.routing import Catalog, ModelLimits
 from proxy.providers.registry import PROVIDERS
 
 URL = "http://127.0.0.1:18765"
-CATALOG = Catalog("p9", "toy", ("big", "quick"), main="big", small="quick", limits={"big": Limits(5000)})
+CATALOG = Catalog("p9", "toy", ("big", "quick"), main="big", small="quick", limits={"big": ModelLimits(5000)})
 SERVED = Served(URL, "", CATALOG, "big", alias=True)
 
 
@@ -167,5 +167,5 @@ def test_the_model_is_of_somebody_who_is_signed_in(
 
 
 def test_a_name_that_nobody_serves_is_told_with_what_is_near() -> None:
-    with pytest.raises(UnknownModel, match=r'nobody serves the model "gpt5.6-sol"\. Did you mean gpt-5\.6-sol'):
+    with pytest.raises(UnknownModel, match=r'no provider serves the model "gpt5.6-sol"\. Did you mean gpt-5\.6-sol'):
         served_model("http://x", Config(), PROVIDERS, PROVIDERS[0], "gpt5.6-sol")

@@ -51,7 +51,7 @@ async def test_the_last_picture_stays_with_the_reason_and_its_age(monkeypatch: p
 
 
 async def test_another_version_is_refused_with_words() -> None:
-    proxy = Proxy(ProxyError("that proxy tells version 2 of the monitor", kind="bad_answer"))
+    proxy = Proxy(ProxyError("that proxy reports version 2 of the monitor", kind="bad_answer"))
     with pytest.raises(ProxyError, match="version 2"):
         await command._attached(proxy, Context({}))  # type: ignore[arg-type]
 

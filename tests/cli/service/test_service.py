@@ -18,9 +18,9 @@ from proxy.cli import main
 from proxy.cli.command import Context
 from proxy.cli.service import command, systemd
 from proxy.cli.service.launchd import Agent
-from proxy.cli.service.plan import MARK, Kind, Plan, Ran, Written, described
+from proxy.cli.service.plan import MARK, Plan, Ran, ServiceKind, Written, described
 from proxy.cli.service.systemd import SystemUnit, UserUnit, quoted
-from proxy.cli.service.target import Target, target_of
+from proxy.cli.service.target import ServiceTarget, target_of
 from proxy.cli.service.windows import Task
 from proxy.config import ConfigError
 
@@ -30,12 +30,12 @@ PLATFORMS = ["linux", "darwin", "win32"]
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Target:
+def target(tmp_path: Path) -> ServiceTarget:
     home = tmp_path / "my home"
     environment = {"HOME": str(home), "USERNAME": "kim", "USERDOMAIN": "BOX & CO", "USER": "kim"}
     config, state = home / ".config" / "model-proxy", home / ".local" / "state" / "model-proxy"
     python = Path("/opt/50% off/bin/python")
-    return Target("model-proxy", python, None, environment, home, config, state, 1000, ())
+    return ServiceTarget("model-proxy", python, None, environment, home, config, state, 1000, ())
 
 
 class Ears:
@@ -58,7 +58,7 @@ def ears(monkeypatch: pytest.MonkeyPatch) -> Ears:
     return ears
 
 
-def kinds(target: Target) -> Iterator[Kind]:
+def kinds(target: ServiceTarget) -> Iterator[ServiceKind]:
     yield from (UserUnit(target), SystemUnit(target, has_user=True), Agent(target), Task(target))
 
 
@@ -69,7 +69,7 @@ def written(plan: Plan) -> list[Written]:
 # -- plans
 
 
-def test_a_plan_tells_every_step_and_every_line_of_its_files(target: Target) -> None:
+def test_a_plan_tells_every_step_and_every_line_of_its_files(target: ServiceTarget) -> None:
     for kind in kinds(target):
         for plan in (kind.install(), kind.uninstall()):
             lines = list(described(plan))
@@ -78,13 +78,13 @@ def test_a_plan_tells_every_step_and_every_line_of_its_files(target: Target) -> 
         assert MARK in "".join(described(Plan((own,))))
 
 
-def test_a_plan_touches_nothing(target: Target) -> None:
+def test_a_plan_touches_nothing(target: ServiceTarget) -> None:
     for kind in kinds(target):
         kind.install(), kind.uninstall(), kind.status()
     assert not target.home.exists()
 
 
-def test_what_begins_with_a_restart_replaces_the_one_that_runs(target: Target) -> None:
+def test_what_begins_with_a_restart_replaces_the_one_that_runs(target: ServiceTarget) -> None:
     started = {
         kind.__class__: [step.command for step in kind.install().steps if isinstance(step, Ran)]
         for kind in kinds(target)
@@ -95,7 +95,7 @@ def test_what_begins_with_a_restart_replaces_the_one_that_runs(target: Target) -
     assert [words[1] for words in started[Task]] == ["/End", "/Create", "/Run"]
 
 
-def test_the_user_of_the_machine_is_made_once(target: Target) -> None:
+def test_the_user_of_the_machine_is_made_once(target: ServiceTarget) -> None:
     first, later = (SystemUnit(target, has_user=known).install().steps for known in (False, True))
     made = first[1]
     assert isinstance(made, Ran) and made.command[0] == "useradd" and (first[0], *first[2:]) == later
@@ -115,7 +115,7 @@ def test_variables_of_this_shell_are_named_and_never_written(tmp_path: Path) -> 
         assert str(tmp_path / "own") in told
 
 
-def test_a_checkout_is_found_by_the_service(target: Target) -> None:
+def test_a_checkout_is_found_by_the_service(target: ServiceTarget) -> None:
     found = target_of(Context({"HOME": "/home/kim"}))
     assert found.code == Path(__file__).parents[3] and found.python == Path(sys.executable)
     checkout = replace(target, code=Path("/src/model proxy"))
@@ -137,7 +137,7 @@ def test_a_folder_that_no_service_can_be_told_of_is_refused(variables: dict[str,
 
 
 @pytest.mark.parametrize("place", ["/home/kim/venv/bin/python", "/root/venv/bin/python", "/tmp/venv/bin/python"])
-def test_a_service_of_the_machine_is_none_of_a_home(place: str, target: Target) -> None:
+def test_a_service_of_the_machine_is_none_of_a_home(place: str, target: ServiceTarget) -> None:
     with pytest.raises(ConfigError, match=f"{place} is where .* sees nothing.*/opt/model-proxy"):
         SystemUnit(replace(target, python=Path(place))).install()
 
@@ -151,13 +151,13 @@ def test_a_service_of_the_machine_is_of_systemd(platform: str) -> None:
 # -- files
 
 
-def test_the_agent_is_a_property_list(target: Target) -> None:
+def test_the_agent_is_a_property_list(target: ServiceTarget) -> None:
     found = plistlib.loads(Agent(target).content())
     assert found["ProgramArguments"] == list(target.command) and found["Umask"] == 0o077
     assert found["KeepAlive"] == {"SuccessfulExit": False} and found["RunAtLoad"] is True
 
 
-def test_the_task_is_whole_xml_in_the_encoding_that_it_names(target: Target) -> None:
+def test_the_task_is_whole_xml_in_the_encoding_that_it_names(target: ServiceTarget) -> None:
     content = Task(target).content()
     assert content.startswith(b"\xff\xfe")
     root = ElementTree.fromstring(content)
@@ -188,12 +188,19 @@ def test_a_word_of_a_unit_means_what_it_is(word: str, written: str) -> None:
     assert quoted(word) == written
 
 
-def test_a_program_that_no_unit_can_name_is_refused(target: Target) -> None:
+def test_a_program_that_no_unit_can_name_is_refused(target: ServiceTarget) -> None:
     with pytest.raises(ConfigError, match=r"\$ in its path"):
         UserUnit(replace(target, python=Path("/opt/$bin/python"))).install()
 
 
-def test_a_unit_that_cannot_start_is_given_up(target: Target) -> None:
+def test_both_units_refuse_the_same(target: ServiceTarget) -> None:
+    user, machine = (kind(target).content().decode().splitlines() for kind in (UserUnit, SystemUnit))
+    hardening = user[user.index("NoNewPrivileges=yes") : user.index("UMask=0077") + 1]
+    begin = machine.index(hardening[0])
+    assert machine[begin : begin + len(hardening)] == hardening and not any("#:" in line for line in user + machine)
+
+
+def test_a_unit_that_cannot_start_is_given_up(target: ServiceTarget) -> None:
     """The limit is looked at between starts, so it has to be longer than all of them take."""
     for kind in (UserUnit(target), SystemUnit(target)):
         rows = dict(line.split("=", 1) for line in kind.content().decode().splitlines() if "=" in line)
@@ -226,7 +233,7 @@ def test_install_and_uninstall_say_what_they_do_and_do_it(
     assert "not installed" in capsys.readouterr().out
 
 
-def test_what_is_made_is_private_where_it_must_be(target: Target) -> None:
+def test_what_is_made_is_private_where_it_must_be(target: ServiceTarget) -> None:
     command.do(UserUnit(target).install(), Ears(), Ears())
     assert target.config.stat().st_mode & 0o777 == 0o700 and target.state.stat().st_mode & 0o777 == 0o700
     assert [path.name for path in UserUnit(target).file.parent.iterdir()] == ["model-proxy.service"]
@@ -243,27 +250,27 @@ def test_a_file_of_somebody_else_stays(tmp_path: Path, ears: Ears, capsys: pytes
     assert file.read_text() == "[Service]\nExecStart=/mine\n" and not ears.heard
 
 
-def test_the_first_command_that_fails_ends_it(target: Target) -> None:
+def test_the_first_command_that_fails_ends_it(target: ServiceTarget) -> None:
     ears = Ears("enable")
     with pytest.raises(ConfigError, match=r"enable model-proxy\.service` ended with 5"):
         command.do(UserUnit(target).install(), ears, ears)
     assert [words[2] for words in ears.heard] == ["show", "daemon-reload", "enable"]
 
 
-def test_without_a_systemd_that_answers_nothing_is_written(target: Target) -> None:
+def test_without_a_systemd_that_answers_nothing_is_written(target: ServiceTarget) -> None:
     ears = Ears("show")
     with pytest.raises(ConfigError, match="show --property=Version` ended with 5"):
         command.do(UserUnit(target).install(), ears, ears)
     assert not target.home.exists()
 
 
-def test_what_undoes_something_that_is_not_there_may_fail(target: Target) -> None:
+def test_what_undoes_something_that_is_not_there_may_fail(target: ServiceTarget) -> None:
     ears = Ears("bootout")
     command.do(Agent(target).install(), Ears(), ears)
     assert [words[1] for words in ears.heard] == ["bootout"] and Agent(target).file.exists()
 
 
-def test_a_system_without_such_services_is_told(target: Target) -> None:
+def test_a_system_without_such_services_is_told(target: ServiceTarget) -> None:
     def nothing(words: Sequence[str]) -> int:
         raise FileNotFoundError(words[0])
 
@@ -272,7 +279,7 @@ def test_a_system_without_such_services_is_told(target: Target) -> None:
 
 
 def test_a_service_of_the_machine_needs_root(
-    ears: Ears, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], target: Target
+    ears: Ears, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], target: ServiceTarget
 ) -> None:
     monkeypatch.setattr(command, "kind_of", lambda *_, **__: SystemUnit(target, has_user=False))
     monkeypatch.setattr(command.os, "geteuid", lambda: 1000)
@@ -309,7 +316,7 @@ IMPLIED = {"user": "[Service]\nUser=kim\nCapabilityBoundingSet=\n", "system": ""
 
 
 @pytest.fixture
-def units(target: Target, tmp_path: Path) -> dict[str, Path]:
+def units(target: ServiceTarget, tmp_path: Path) -> dict[str, Path]:
     real = replace(target, python=Path(sys.executable), code=tmp_path / "50% of $it")
     contents = {"user": UserUnit(real).content(), "system": SystemUnit(real).content()}
     for name, content in contents.items():

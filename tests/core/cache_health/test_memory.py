@@ -6,7 +6,7 @@ from typing import Any
 
 from proxy.core.cache_health.fingerprint import of_messages
 from proxy.core.cache_health.judge import Sent, judge
-from proxy.core.cache_health.memory import IDLE_S, MAX_LINES, Memory
+from proxy.core.cache_health.memory import IDLE_S, MAX_LINES, PromptMemory
 from proxy.core.identity import Owner
 
 
@@ -16,7 +16,7 @@ def sent(*words: str, at: float = 0.0, system: str = "s", **members: Any) -> Sen
 
 
 def test_owners_expire_and_are_bounded() -> None:
-    memory = Memory(max_owners=3)
+    memory = PromptMemory(max_owners=3)
     for number in range(5):
         memory.reached(Owner(f"s{number}"), sent("a", at=number))
     assert len(memory) == 3 and memory.blocks == 6
@@ -27,7 +27,7 @@ def test_owners_expire_and_are_bounded() -> None:
 
 
 def test_blocks_are_bounded_and_the_newest_owner_stays() -> None:
-    memory = Memory(max_blocks=10)
+    memory = PromptMemory(max_blocks=10)
     for number in range(10):
         memory.reached(Owner("s", f"a{number}"), sent("a", "b", "c"))
     assert memory.blocks == 8 and len(memory) == 2
@@ -36,7 +36,7 @@ def test_blocks_are_bounded_and_the_newest_owner_stays() -> None:
 
 
 def test_the_longest_conversation_survives_side_requests() -> None:
-    memory = Memory()
+    memory = PromptMemory()
     owner = Owner("s")
     memory.reached(owner, sent("a", "b", "c"))
     for number in range(3 * MAX_LINES):
@@ -47,13 +47,13 @@ def test_the_longest_conversation_survives_side_requests() -> None:
 
 
 def test_a_short_prompt_is_not_kept() -> None:
-    memory = Memory()
+    memory = PromptMemory()
     memory.reached(Owner("s"), Sent(of_messages({"messages": [{"role": "user", "content": "quota"}]}), 0, "p1", "m"))
     assert len(memory) == memory.blocks == 0
 
 
 def test_a_reason_is_news_until_it_is_over() -> None:
-    line = Memory().reached(Owner("s"), sent("a")).line
+    line = PromptMemory().reached(Owner("s"), sent("a")).line
     assert [line.is_new(kind) for kind in ("system", "system", "time", "", "", "time")] == [
         *(True, False, True),
         *(False, False, True),

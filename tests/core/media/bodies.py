@@ -9,7 +9,7 @@ from typing import Any
 from pictures import png
 
 from proxy.core.invalid import InvalidRequest, TooLarge
-from proxy.core.media.readers import BodyReader
+from proxy.core.media.requests import BodyReader
 
 MODEL = "gpt-image-2"
 BOUNDARY = b"a-boundary"

@@ -12,9 +12,8 @@ from samples import rows
 from core.media.bodies import BOUNDARY, GIF, JPEG, MODEL, PNG, WEBP, data_url, form, part, read, refusal
 from proxy.core.invalid import InvalidRequest
 from proxy.core.media import image_fields
-from proxy.core.media.image_requests import EditForm
-from proxy.core.media.readers import BodyReader, edit_form, edit_json, generation_json
-from proxy.core.media.requests import ImageRequest
+from proxy.core.media.image_requests import EditForm, ImageJson
+from proxy.core.media.requests import BodyReader, ImageRequest
 
 DEFAULTS = {"prompt": "x", "model": MODEL, "background": "auto", "quality": "auto", "size": "auto"}
 #: What stands for a MiB where the limits are lowered.
@@ -56,7 +55,7 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @rows("given, changed", FIELDS)
 def test_fields_go_on_with_defaults_in_their_order(given: dict[str, Any], changed: dict[str, Any]) -> None:
-    request = read(generation_json(MODEL), json.dumps({"prompt": "x"} | given).encode())
+    request = read(ImageJson(MODEL, edits=False), json.dumps({"prompt": "x"} | given).encode())
     assert json.dumps(request.fields) == json.dumps(DEFAULTS | changed)
     assert not request.edits
 
@@ -130,19 +129,19 @@ GENERATIONS: list[tuple[str, tuple[int, str, str | None] | None]] = [
 
 @rows("body, expected", GENERATIONS)
 def test_generations(body: str, expected: tuple[int, str, str | None] | None) -> None:
-    assert refusal(generation_json(MODEL), body.encode()) == expected
+    assert refusal(ImageJson(MODEL, edits=False), body.encode()) == expected
 
 
 def test_a_generation_is_utf8() -> None:
-    assert refusal(generation_json(MODEL), b'{"prompt":"\xff"}') == invalid()
-    assert refusal(generation_json(MODEL), '{"prompt":"x"}'.encode("utf-16")) == invalid()
+    assert refusal(ImageJson(MODEL, edits=False), b'{"prompt":"\xff"}') == invalid()
+    assert refusal(ImageJson(MODEL, edits=False), '{"prompt":"x"}'.encode("utf-16")) == invalid()
 
 
 def test_a_generation_has_256_kib() -> None:
     body = b'{"prompt":"x"}'
-    assert refusal(generation_json(MODEL), body.ljust(262_144)) is None
-    assert refusal(generation_json(MODEL), body.ljust(262_145)) == too_large()
-    assert refusal(generation_json(MODEL), b"?" * 262_145) == too_large()
+    assert refusal(ImageJson(MODEL, edits=False), body.ljust(262_144)) is None
+    assert refusal(ImageJson(MODEL, edits=False), body.ljust(262_145)) == too_large()
+    assert refusal(ImageJson(MODEL, edits=False), b"?" * 262_145) == too_large()
 
 
 URL = data_url()
@@ -211,13 +210,13 @@ EDITS: list[tuple[dict[str, Any], tuple[int, str, str | None] | None]] = [
 
 @rows("given, expected", EDITS)
 def test_edits_in_json(given: dict[str, Any], expected: tuple[int, str, str | None] | None) -> None:
-    assert refusal(edit_json(MODEL), json.dumps({"prompt": "x"} | given).encode()) == expected
+    assert refusal(ImageJson(MODEL, edits=True), json.dumps({"prompt": "x"} | given).encode()) == expected
 
 
 def test_pictures_in_json_keep_their_order_and_type() -> None:
     urls = [data_url(JPEG, "image/JPG"), data_url(PNG), data_url(GIF, "image/gif"), data_url(WEBP, "image/webp")]
     body = {"images": [{"image_url": url} for url in urls], "prompt": "x", "n": 2}
-    request = read(edit_json(MODEL), json.dumps(body).encode())
+    request = read(ImageJson(MODEL, edits=True), json.dumps(body).encode())
     assert contents(request) == [
         ("image/jpeg", JPEG),
         ("image/png", PNG),
@@ -236,14 +235,14 @@ def escaped(url: str) -> str:
 def test_base64_may_be_escaped(size: int) -> None:
     data = PNG + bytes(range(256)) * (size // 256) + b"\xfb\xff"
     body = escaped(json.dumps({"prompt": "x", "images": [{"image_url": data_url(data)}]}))
-    assert contents(read(edit_json(MODEL), body.encode())) == [("image/png", data)]
+    assert contents(read(ImageJson(MODEL, edits=True), body.encode())) == [("image/png", data)]
 
 
 def test_a_long_prompt_is_read_like_a_short_one() -> None:
     prompt = 'a "fox" \\ é 😀\n\u2028' * 1000
     for ascii_only in (True, False):
         body = json.dumps({"prompt": prompt, "images": ONE, "size": "s" * 3000}, ensure_ascii=ascii_only)
-        request = read(edit_json(MODEL), body.encode())
+        request = read(ImageJson(MODEL, edits=True), body.encode())
         assert request.fields["prompt"] == prompt
         assert request.fields["size"] == "s" * 3000
 
@@ -253,7 +252,7 @@ def test_a_long_prompt_is_read_like_a_short_one() -> None:
 @rows("where", [0, 2000, 4000])
 def test_a_long_string_is_as_strict_as_a_short_one(wrong: bytes, where: int) -> None:
     text = b"a" * where + wrong + b"a" * (4000 - where)
-    assert refusal(edit_json(MODEL), b'{"images":[],"prompt":"%b"}' % text) == invalid()
+    assert refusal(ImageJson(MODEL, edits=True), b'{"images":[],"prompt":"%b"}' % text) == invalid()
 
 
 @rows(
@@ -270,7 +269,7 @@ def test_a_long_string_is_as_strict_as_a_short_one(wrong: bytes, where: int) -> 
     ],
 )
 def test_large_bodies_that_are_none(body: str) -> None:
-    status, code, param = refusal(edit_json(MODEL), body.encode()) or (0, "", None)
+    status, code, param = refusal(ImageJson(MODEL, edits=True), body.encode()) or (0, "", None)
     assert (status, code) == (400, "invalid_request") and param in (None, "images")
 
 
@@ -278,10 +277,10 @@ def test_large_bodies_that_are_none(body: str) -> None:
 def _units(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits in units instead of MiB."""
     assert (image_fields.MAX_IMAGE_BYTES, image_fields.MAX_ALL_BYTES) == (20 << 20, 50 << 20)
-    assert (edit_json(MODEL).limit, EditForm.limit) == (64 << 20, 64 << 20)
+    assert (ImageJson(MODEL, edits=True).limit, EditForm.limit) == (64 << 20, 64 << 20)
     monkeypatch.setattr(image_fields, "MAX_IMAGE_BYTES", 20 * UNIT)
     monkeypatch.setattr(image_fields, "MAX_ALL_BYTES", 50 * UNIT)
-    monkeypatch.setattr("proxy.core.media.readers.EDIT_BYTES", 64 * UNIT)
+    monkeypatch.setattr("proxy.core.media.image_requests.EDIT_BYTES", 64 * UNIT)
     monkeypatch.setattr(EditForm, "limit", 64 * UNIT)
 
 
@@ -289,7 +288,7 @@ def _units(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_image_in_json_has_20_mib() -> None:
     for size, expected in ((20 * UNIT, None), (20 * UNIT + 1, too_large("images"))):
         body = json.dumps({"images": [{"image_url": data_url(PNG.ljust(size, b"\0"))}], "prompt": "x"})
-        assert refusal(edit_json(MODEL), body.encode()) == expected
+        assert refusal(ImageJson(MODEL, edits=True), body.encode()) == expected
 
 
 @pytest.mark.usefixtures("_units")
@@ -302,8 +301,8 @@ def test_an_edit_in_json_has_64_mib(filler: str) -> None:
     body = body.replace(b'"x"', b'"%b"' % (b"x" * (missing + 1))) if filler == "prompt" else body.ljust(limit)
     assert len(body) == limit
     chunks = [body[start : start + UNIT] for start in range(0, limit, UNIT)]
-    assert refusal(edit_json(MODEL), chunks) is None
-    assert refusal(edit_json(MODEL), [*chunks, b" "]) == too_large()
+    assert refusal(ImageJson(MODEL, edits=True), chunks) is None
+    assert refusal(ImageJson(MODEL, edits=True), [*chunks, b" "]) == too_large()
 
 
 def picture(data: bytes = PNG, name: str = "image", **head: str) -> bytes:
@@ -364,12 +363,12 @@ FORMS: list[tuple[list[bytes], tuple[int, str, str | None] | None]] = [
 
 @rows("parts, expected", FORMS)
 def test_edits_as_forms(parts: list[bytes], expected: tuple[int, str, str | None] | None) -> None:
-    assert refusal(edit_form(BOUNDARY, MODEL), form(*parts)) == expected
+    assert refusal(EditForm(BOUNDARY, MODEL), form(*parts)) == expected
 
 
 def test_a_form_says_what_json_says() -> None:
     parts = [picture(JPEG), part("prompt", "a\r\nfox é"), picture(PNG, "image[]"), part("n", "3"), part("size", "1x1")]
-    request = read(edit_form(BOUNDARY, MODEL), form(*parts, part("prompt", " the last ")))
+    request = read(EditForm(BOUNDARY, MODEL), form(*parts, part("prompt", " the last ")))
     assert contents(request) == [("image/jpeg", JPEG), ("image/png", PNG)]
     assert request.fields == DEFAULTS | {"prompt": " the last ", "size": "1x1", "n": 3}
     assert list(request.fields) == ["prompt", "model", "background", "quality", "size", "n"]
@@ -394,7 +393,7 @@ TEXTS = [
 @rows("media_type, data, expected", TEXTS)
 def test_texts_of_a_form_have_a_charset(media_type: str, data: bytes, expected: str) -> None:
     body = form(picture(), part("prompt", data, media_type=media_type))
-    assert read(edit_form(BOUNDARY, MODEL), body).fields["prompt"] == expected
+    assert read(EditForm(BOUNDARY, MODEL), body).fields["prompt"] == expected
 
 
 #: sizes of pictures -> how they are refused
@@ -411,12 +410,12 @@ SIZES = [
 @pytest.mark.parametrize(("sizes", "expected"), SIZES)
 def test_pictures_of_a_form_are_bounded(sizes: list[int], expected: tuple[int, str, str | None] | None) -> None:
     body = form(PROMPT, *(picture(PNG.ljust(size, b"\0")[:size]) for size in sizes))
-    assert refusal(edit_form(BOUNDARY, MODEL), body) == expected
+    assert refusal(EditForm(BOUNDARY, MODEL), body) == expected
 
 
 @pytest.mark.usefixtures("_units")
 def test_what_follows_a_picture_that_is_too_large_may_be_worse() -> None:
-    reader = edit_form(BOUNDARY, MODEL)
+    reader = EditForm(BOUNDARY, MODEL)
     reader.feed(form(picture(PNG.ljust(20 * UNIT, b"\0")))[:-20])
     assert reader.held > 20 * UNIT
     reader.feed(b"\0" * 100)
@@ -427,23 +426,23 @@ def test_what_follows_a_picture_that_is_too_large_may_be_worse() -> None:
 @pytest.mark.usefixtures("_units")
 def test_a_form_has_64_mib() -> None:
     body = form(picture(), PROMPT)
-    assert refusal(edit_form(BOUNDARY, MODEL), [body, bytes(64 * UNIT - len(body))]) is None
-    assert refusal(edit_form(BOUNDARY, MODEL), [body, bytes(64 * UNIT - len(body) + 1)]) == too_large()
-    assert refusal(edit_form(BOUNDARY, MODEL), bytes(64 * UNIT + 1)) == too_large()
+    assert refusal(EditForm(BOUNDARY, MODEL), [body, bytes(64 * UNIT - len(body))]) is None
+    assert refusal(EditForm(BOUNDARY, MODEL), [body, bytes(64 * UNIT - len(body) + 1)]) == too_large()
+    assert refusal(EditForm(BOUNDARY, MODEL), bytes(64 * UNIT + 1)) == too_large()
 
 
 @rows(
     "make, body",
     [
-        (edit_json(MODEL), json.dumps({"prompt": "x", "images": ONE, "y" * 200_000: 1})),
-        (edit_json(MODEL), json.dumps({"prompt": "x", "images": ONE, "y" * 900: 1})),
-        (edit_json(MODEL), json.dumps({"prompt": "x", "images": ONE, "model": "y" * 200_000})),
-        (edit_json(MODEL), json.dumps({"prompt": "x", "images": "y" * 200_000})),
-        (edit_json(MODEL), json.dumps({"prompt": "x", "images": [{"image_url": "y" * 200_000}]})),
-        (generation_json(MODEL), json.dumps({"prompt": "x", "quality": "y" * 900})),
-        (edit_form(BOUNDARY, MODEL), form(picture(), PROMPT, part("model", "y" * 200_000)).decode("latin-1")),
-        (edit_form(BOUNDARY, MODEL), form(part("n", "y" * 200_000)).decode("latin-1")),
-        (edit_form(BOUNDARY, MODEL), form(part("y" * 7000)).decode("latin-1")),
+        (ImageJson(MODEL, edits=True), json.dumps({"prompt": "x", "images": ONE, "y" * 200_000: 1})),
+        (ImageJson(MODEL, edits=True), json.dumps({"prompt": "x", "images": ONE, "y" * 900: 1})),
+        (ImageJson(MODEL, edits=True), json.dumps({"prompt": "x", "images": ONE, "model": "y" * 200_000})),
+        (ImageJson(MODEL, edits=True), json.dumps({"prompt": "x", "images": "y" * 200_000})),
+        (ImageJson(MODEL, edits=True), json.dumps({"prompt": "x", "images": [{"image_url": "y" * 200_000}]})),
+        (ImageJson(MODEL, edits=False), json.dumps({"prompt": "x", "quality": "y" * 900})),
+        (EditForm(BOUNDARY, MODEL), form(picture(), PROMPT, part("model", "y" * 200_000)).decode("latin-1")),
+        (EditForm(BOUNDARY, MODEL), form(part("n", "y" * 200_000)).decode("latin-1")),
+        (EditForm(BOUNDARY, MODEL), form(part("y" * 7000)).decode("latin-1")),
     ],
 )
 def test_errors_repeat_little(make: BodyReader[ImageRequest], body: str) -> None:

@@ -7,7 +7,7 @@ from samples import rows
 
 from core.media.bodies import BOUNDARY, WAV, form, part, read, refusal
 from proxy.core.invalid import InvalidRequest
-from proxy.core.media.readers import transcription_form
+from proxy.core.media.recording_form import RecordingForm
 
 MB = 1024 * 1024
 
@@ -70,7 +70,7 @@ REQUESTS: list[tuple[list[bytes], Refused]] = [
 
 @rows("parts, expected", REQUESTS)
 def test_requests(parts: list[bytes], expected: Refused) -> None:
-    assert refusal(transcription_form(BOUNDARY), form(*parts)) == expected
+    assert refusal(RecordingForm(BOUNDARY), form(*parts)) == expected
 
 
 def test_everything_of_a_request() -> None:
@@ -79,7 +79,7 @@ def test_everything_of_a_request() -> None:
         part("language", " en "),
         part("response_format", "text"),
     )
-    request = read(transcription_form(BOUNDARY), body)
+    request = read(RecordingForm(BOUNDARY), body)
     assert b"".join(request.audio) == b"\x1a\x45\xdf\xa3\r\n--"
     assert (request.name, request.media_type) == ("recording.webm", "audio/webm;codecs=opus")
     assert (request.language, request.as_text) == ("en", True)
@@ -87,7 +87,7 @@ def test_everything_of_a_request() -> None:
 
 @pytest.mark.parametrize("language", [[], [part("language", "  ")], [part("language", "en"), part("language", "")]])
 def test_no_language(language: list[bytes]) -> None:
-    assert read(transcription_form(BOUNDARY), form(recording(), *language)).language is None
+    assert read(RecordingForm(BOUNDARY), form(recording(), *language)).language is None
 
 
 OCTETS = "application/octet-stream"
@@ -137,9 +137,9 @@ TYPES: list[tuple[str, str | None, bytes, str | None]] = [
 def test_types(named: str, filename: str | None, data: bytes, expected: str | None) -> None:
     body = form(recording(data, filename, named))
     if expected is None:
-        assert refusal(transcription_form(BOUNDARY), body) == invalid("file")
+        assert refusal(RecordingForm(BOUNDARY), body) == invalid("file")
     else:
-        assert read(transcription_form(BOUNDARY), body).media_type == expected
+        assert read(RecordingForm(BOUNDARY), body).media_type == expected
 
 
 #: what stands in the head of the part -> the name that goes out
@@ -172,18 +172,18 @@ NAMES = [
 @rows("written, expected", NAMES)
 def test_names(written: str, expected: str) -> None:
     head = f"content-disposition: form-data; name=file; {written}\r\ncontent-type: audio/wav\r\n\r\n"
-    assert read(transcription_form(BOUNDARY), form(head.encode() + WAV)).name == expected
+    assert read(RecordingForm(BOUNDARY), form(head.encode() + WAV)).name == expected
 
 
 def test_a_form_has_26_mib() -> None:
     body = form(recording())
-    assert refusal(transcription_form(BOUNDARY), [body, bytes(26 * MB - len(body))]) is None
+    assert refusal(RecordingForm(BOUNDARY), [body, bytes(26 * MB - len(body))]) is None
     too_large = (413, "request_too_large", None)
-    assert refusal(transcription_form(BOUNDARY), [body, bytes(26 * MB - len(body) + 1)]) == too_large
+    assert refusal(RecordingForm(BOUNDARY), [body, bytes(26 * MB - len(body) + 1)]) == too_large
 
 
 def test_a_recording_that_is_too_large_is_not_kept() -> None:
-    reader = transcription_form(BOUNDARY)
+    reader = RecordingForm(BOUNDARY)
     reader.feed(form(large(25 * MB))[:-18])
     assert reader.held >= 25 * MB
     reader.feed(b"\0")
@@ -193,5 +193,5 @@ def test_a_recording_that_is_too_large_is_not_kept() -> None:
 @pytest.mark.parametrize("body", [form(recording(WAV, "y" * 5000, "y/" + "y" * 5000)), form(part("y" * 5000))])
 def test_errors_repeat_little(body: bytes) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        read(transcription_form(BOUNDARY), body)
+        read(RecordingForm(BOUNDARY), body)
     assert raised.value.message.count("y") <= 110

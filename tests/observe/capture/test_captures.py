@@ -18,7 +18,7 @@ import pytest
 from proxy.observe.capture.contract import NULL_ATTEMPT, NULL_CAPTURE, RequestCapture
 from proxy.observe.capture.writing import channel
 from proxy.observe.capture.writing.channel import MAX_RESTARTS, Channel, worker_command
-from proxy.observe.capture.writing.told import MAX_CONVERTED_BYTES, FolderCaptures
+from proxy.observe.capture.writing.queued import MAX_CONVERTED_BYTES, FolderCaptures
 
 from .written import PLENTY, attempt, files, request, sse
 
@@ -267,4 +267,4 @@ def test_a_second_form_of_a_large_request_is_left_out(captures: FolderCaptures) 
 def test_a_channel_takes_nothing_after_its_end(tmp_path: Path) -> None:
     one = Channel(tmp_path, PLENTY, lambda *_: None)
     assert one.close(0)
-    assert not one.tell(("ended", 1), 0)
+    assert not one.send(("ended", 1), 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 from proxy.observe.capture.contract import CapturedRequest, RequestCapture
 from proxy.observe.capture.writing.files import CaptureLimits
-from proxy.observe.capture.writing.told import ToldCaptures
+from proxy.observe.capture.writing.queued import QueuedCaptures
 from proxy.observe.capture.writing.writer import CaptureWriter
 
 PLENTY = CaptureLimits(2**40, 2**30, 2**40, 2**30)
@@ -37,7 +37,7 @@ class Written:
         self.writer = CaptureWriter(
             root, limits, lambda _level, what, more: self.reports.append((what, more)), self.time, wall
         )
-        self.captures = ToldCaptures(root, lambda message, _size: self.writer.take(message) or True, Time())
+        self.captures = QueuedCaptures(root, lambda message, _size: self.writer.take(message) or True, Time())
 
     def begin(self, **members: Any) -> RequestCapture:
         capture = self.captures.begin(request(**members))

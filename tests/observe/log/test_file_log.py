@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.observe.lifecycle import Log
 from proxy.observe.log import file_log as log_module
 from proxy.observe.log import storage

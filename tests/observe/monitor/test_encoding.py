@@ -43,7 +43,7 @@ WHOLE = {"started_at": 1, "snapshot_at": 2.0, "uptime": 1.0}
 REFUSED: list[tuple[object, str]] = [
     ([], "no snapshot"),
     ({"version": 1}, "no snapshot"),
-    ({"version": 2, "snapshot": WHOLE}, "tells version 2"),
+    ({"version": 2, "snapshot": WHOLE}, "reports version 2"),
     ({"version": 1, "snapshot": {}}, "not whole"),
     ({"version": 1, "snapshot": WHOLE | {"sessions": [{"last_seen": 1.0}]}}, "not whole"),
     ({"version": 1, "snapshot": WHOLE | {"uptime": "long"}}, "expected float"),

@@ -240,7 +240,7 @@ def test_who_listens_is_told_of_every_request_once() -> None:
     store.tell("a", STARTED, Completed(200), Failed(200, "late")).tell("b", Failed(400, "no"))
     assert told == [("a", "completed"), ("b", "failed")]
     assert [notice.message for notice in store.snapshot().notices] == [
-        "a finished request could not be told: ValueError"
+        "a listener of finished requests failed: ValueError"
     ] * 2
 
 

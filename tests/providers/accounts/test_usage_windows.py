@@ -17,7 +17,7 @@ from harness import configured
 from samples import rows
 
 from proxy.auth.http import MAX_ANSWER_BYTES, TokenResponse
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import ProxyError, SignInError
 from proxy.loading import load
 from proxy.providers.accounts.account import Account, AccountContext

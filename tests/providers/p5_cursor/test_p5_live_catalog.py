@@ -20,8 +20,8 @@ from oauth_accounts import Clock
 
 from proxy.auth.store import Credential
 from proxy.config import Config
+from proxy.core.hiding.secret import Secret
 from proxy.core.routing import listing
-from proxy.core.secret import Secret
 from proxy.errors import SignInError, UpstreamError
 from proxy.observe.lifecycle import NullLog
 from proxy.providers.contract import Services

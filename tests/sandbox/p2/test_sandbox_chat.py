@@ -190,7 +190,7 @@ async def test_account_routes(kimi: P2Client) -> None:
     assert usages["usage"]["used"] == "3" and usages["limits"][0]["window"]["duration"] == 300
     for path, sent, words in (
         ("search", {"text_query": "rust"}, "https://docs.example.org/rust"),
-        ("fetch", {"url": "https://e.example/a"}, "What stands at https://e.example/a"),
+        ("fetch", {"url": "https://e.example/a"}, "The content of https://e.example/a"),
     ):
         async with kimi.session.post(f"{kimi.url}/{path}", headers=kimi.headers(), json=sent) as response:
             assert response.status == 200 and words in await response.text()

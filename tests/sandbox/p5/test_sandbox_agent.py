@@ -21,7 +21,7 @@ from p5_sandbox_client import (
 )
 from samples import rows
 
-from proxy.sandbox.p5.ledger import Ledger
+from proxy.sandbox.p5.ledger import ExecLedger
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.upstream import KEPT_REQUESTS
 from proxy.sandbox.wires.connect.envelopes import envelope
@@ -555,7 +555,7 @@ async def test_heartbeats_that_stay_away_are_blamed(cursor: P5Client) -> None:
 def test_an_answer_after_an_abort_is_blamed_unless_it_was_on_its_way() -> None:
     blames: list[str] = []
     now = [0.0]
-    ledger = Ledger(blames.append, P5Options(), lambda: now[0])
+    ledger = ExecLedger(blames.append, P5Options(), lambda: now[0])
     ledger.control(Message(write({3: {}})))
     for number in (1, 2):
         ledger.note(write({2: {1: number, 7: {1: "/a"}, 15: "e"}}))
@@ -570,7 +570,7 @@ def test_an_answer_after_an_abort_is_blamed_unless_it_was_on_its_way() -> None:
 
 def test_what_a_client_answers_by_itself_must_not_wait() -> None:
     now = [0.0]
-    ledger = Ledger(lambda words: None, P5Options(), lambda: now[0])
+    ledger = ExecLedger(lambda words: None, P5Options(), lambda: now[0])
     for asked in ({2: {1: 1, 7: {}}}, {2: {1: 2, 5: {}}}, {2: {1: 3, 45: {}}}, {4: {1: 4, 3: {}}}, {7: {1: 5, 2: {}}}):
         ledger.note(write(asked))
     now[0] = 1.0
@@ -584,7 +584,7 @@ NUMBER = {"exec": 2, "kv": 4, "query": 7}
 
 @pytest.mark.parametrize("family", NUMBER)
 def test_ids_may_be_used_again_once_they_are_settled(family: str) -> None:
-    ledger = Ledger(lambda words: None, P5Options(), lambda: 0.0)
+    ledger = ExecLedger(lambda words: None, P5Options(), lambda: 0.0)
     for _ in range(2):
         ledger.note(write({NUMBER[family]: {2: {}}}))
     assert len(ledger.asked) == 2 and ledger.find(family, 0) is ledger.asked[1]

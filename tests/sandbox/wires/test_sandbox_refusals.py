@@ -19,7 +19,7 @@ from samples import rows, sampled
 
 from proxy.sandbox.model.reply import reply as answer_of
 from proxy.sandbox.p1.headers import FORMAT, UPGRADE_HEADERS
-from proxy.sandbox.p1.responses import BODY, Seen
+from proxy.sandbox.p1.responses import BODY, SeenRequest
 from proxy.sandbox.p2.catalog import MODELS, rules_for, thinks
 from proxy.sandbox.p3.checks import BODY as GROK_BODY
 from proxy.sandbox.p3.checks import GrokRules
@@ -116,7 +116,7 @@ VENDOR = {"originator": "codex_cli_rs", "user-agent": "codex_cli_rs"}
 
 def p1_rules(good: dict[str, Any]) -> Callable[[Any], Any]:
     on_lite = good.get("client_metadata") == MARKER
-    return lambda body: Seen(VENDOR, body, on_lite, "acct-sandbox")
+    return lambda body: SeenRequest(VENDOR, body, on_lite, "acct-sandbox")
 
 
 def chat_demands(good: dict[str, Any], wire: str) -> ChatRules:

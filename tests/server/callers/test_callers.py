@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from harness import Live, ask, until
 
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.observe.lifecycle import InputEstimated, Started
 from proxy.sandbox import Sandbox
 from proxy.server.callers.keys import CallerKey, KeyLimits, digest_of, encode_keys

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 from harness import Fake, Live, ask, played, store_account, use, with_live
-from stations import Told
+from stations import Recorded
 
 from proxy.core.invalid import InvalidRequest
 from proxy.errors import ProxyError, UpstreamError
@@ -259,12 +259,12 @@ async def test_an_answer_that_is_kept_back_to_its_end_is_over_when_it_is_sent(li
 
 
 async def test_each_model_of_one_provider_has_its_capture(tmp_path: Path) -> None:
-    told = Told()
-    same: dict[str, Any] = {"fallback": ((SOL, ("gpt-5.5",)),), "captures": told}
+    recorded = Recorded()
+    same: dict[str, Any] = {"fallback": ((SOL, ("gpt-5.5",)),), "captures": recorded}
     async with Sandbox() as sandbox, Live(sandbox, tmp_path, **same) as live:
         sandbox.p1.script.extend([{**OVERLOADED, "times": 4}])
         assert HEADER in (await live.post(body_for(SOL))).headers
-        assert [(one.begun.model, one.begun.earlier, bool(one.begun.body)) for one in told.requests] == [
+        assert [(one.begun.model, one.begun.earlier, bool(one.begun.body)) for one in recorded.requests] == [
             (SOL, 0, True),
             ("gpt-5.5", 1, True),
         ]

@@ -129,7 +129,7 @@ class MessagesHistory:
             self._from_user = self._from_user or bool(self._said)
 
     def _part(self, block: Block) -> list[Block]:
-        """What a user's block becomes."""
+        """Translates a user's block."""
         kind = block.get("type")
         if kind == "text":
             return [block] if isinstance(block.get("text"), str) and block["text"] else []
@@ -190,7 +190,7 @@ class MessagesHistory:
             self._add(self._spoken, self._spoken_part(block), block)
 
     def _spoken_part(self, block: Block) -> list[Block]:
-        """What a block of the assistant becomes. Raises InvalidRequest."""
+        """Translates a block of the assistant. Raises InvalidRequest."""
         kind = block.get("type")
         if kind == "tool_use":
             return [self._call(block)]

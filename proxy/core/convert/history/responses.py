@@ -21,7 +21,13 @@ from proxy.core.content import (
     reference_text,
     texts_of,
 )
-from proxy.core.convert.history.responses_dialect import Images, Item, ResponsesDialect, input_text, message_item
+from proxy.core.convert.history.responses_dialect import (
+    ImageConverter,
+    Item,
+    ResponsesDialect,
+    input_text,
+    message_item,
+)
 from proxy.core.convert.responses.signatures import decode_signature
 from proxy.core.invalid import InvalidRequest, cut, shown
 from proxy.core.search.history import RESULTS, search_text
@@ -50,7 +56,7 @@ class ResponsesHistory:
     left_out  types of the blocks that were left out, known once it is built
     """
 
-    def __init__(self, dialect: ResponsesDialect, images: Images) -> None:
+    def __init__(self, dialect: ResponsesDialect, images: ImageConverter) -> None:
         self.left_out: dict[str, None] = {}
         self._dialect = dialect
         self._images = images
@@ -227,7 +233,7 @@ class ResponsesHistory:
         return [part for member in content for part in self._member_parts(member, after)], after
 
     def _member_parts(self, member: Any, after: list[Item]) -> list[Item]:
-        """What a member of a tool result becomes."""
+        """Translates a member of a tool result."""
         kind = _kind_of(member)
         if kind in _DOCUMENTS and (parts := document_blocks(member)):
             return [self._member_part(part, after) for part in parts]

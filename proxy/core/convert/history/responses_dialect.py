@@ -16,7 +16,7 @@ TOOL_ERROR = "[tool execution error]"
 
 @dataclass(frozen=True, slots=True)
 class ResponsesDialect:
-    """How an upstream wants a conversation.
+    """The form of a conversation that an upstream wants.
 
     system      the role of system messages
     label       the provider whose encrypted reasoning the upstream can read
@@ -44,7 +44,7 @@ class ResponsesDialect:
     offsets: ReadOffsets | None = None
 
 
-class Images(Protocol):
+class ImageConverter(Protocol):
     """Converts pictures."""
 
     def in_message(self, block: Mapping[str, Any]) -> Item:

@@ -169,7 +169,7 @@ def _words(text: str, crc: int = 0) -> tuple[int, int]:
     return len(text), crc32(text.encode("utf-8", "surrogatepass"), crc)
 
 
-class Said:
+class SaidTexts:
     """The texts that came in pieces, so that a copy of the whole is shown only if it is new.
 
     A copy belongs to the text of its place. If it names no place, or repeats a text that named none, it belongs to the
@@ -222,7 +222,7 @@ class Said:
         return part is not None or place not in self._places
 
     def repeated(self, at: At, text: str, copy: str) -> At | None:
-        """Where a text was shown that an event repeats; None if it was not.
+        """The place where a text that an event repeats was shown; None if it was not.
 
         at    the place that the event names
         copy  the kind of event: "done" of a text, "part" of a message, "item", or "output", the last event
@@ -245,7 +245,7 @@ class Said:
         return max(place, shown_place) >= FIRST_LOOSE
 
     def place_of_item(self, place: int, parts: list[str], copy: str) -> int:
-        """Where the parts of a finished item were shown; `place`, its own, if they were not."""
+        """The place where the parts of a finished item were shown; `place`, its own, if they were not."""
         at = (place, None)
         whole = self.repeated(at, "".join(parts), copy)
         if whole is None and len(parts) > 1:

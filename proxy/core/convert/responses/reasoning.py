@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from proxy.core.blocks import SIGNATURE_DELTA, THINKING, THINKING_DELTA
-from proxy.core.convert.responses.places import Said
+from proxy.core.convert.responses.places import SaidTexts
 from proxy.core.convert.responses.signatures import encode_signature
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy
@@ -24,7 +24,7 @@ class ReasoningItems:
         self._key: object = None
         self._known: dict[int, dict[str, str]] = {}
         self._signed: set[str] = set()  # reasoning ids sent to the client: the upstream takes each back once
-        self.said = Said()
+        self.said = SaidTexts()
 
     @property
     def is_open(self) -> bool:

@@ -240,7 +240,7 @@ class HostedSearches:
 
 
 def _form(policy: AnswerPolicy) -> str:
-    """How searches are shown. An answer that must be JSON cannot have other text next to it."""
+    """The form of searches. An answer that must be JSON cannot have other text next to it."""
     form = policy.rules.search
     return "blocks" if form == "text" and output_format(policy.request) is not None else form
 
@@ -277,7 +277,6 @@ def _exact_query(action: Mapping[str, Any], item: Mapping[str, Any]) -> str:
 
 
 def _x_query(text: Any) -> str:
-    """The query in the input of an X tool."""
     try:
         value = load_json(text) if isinstance(text, str) else text
     except (ValueError, RecursionError):

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from proxy.core.blocks import CITATIONS_DELTA, REFUSAL, TEXT, TEXT_DELTA
-from proxy.core.convert.responses.places import FIRST_LOOSE, At, Said
+from proxy.core.convert.responses.places import FIRST_LOOSE, At, SaidTexts
 from proxy.core.messages import MAX_HELD_BYTES, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 
@@ -49,7 +49,7 @@ class TextBlocks:
         self._texts: dict[At, _Text] = {}
         self._cited: set[tuple[Any, ...]] = set()
         self._waiting: list[dict[str, Any]] = []  # citations that came before their text
-        self.said = Said()
+        self.said = SaidTexts()
 
     @property
     def are_open(self) -> bool:

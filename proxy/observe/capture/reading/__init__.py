@@ -1,1 +1,1 @@
-"""What is in the folder of captures: found, compared and cleared away. Nothing here follows a link."""
+"""Finds, compares and removes captures. Nothing here follows a link."""

@@ -1,8 +1,8 @@
 """A request body as blocks, in the order in which a prompt cache compares them: tools, system, conversation. Settings
 come last: they are no part of the prompt, but another model or cache key is another cache.
 
-Pure. The three wires (Messages, chat, Responses) and the run request of P5 differ in where the parts stand, not in
-what they are.
+Pure. The three wires (Messages, chat, Responses) and the run request of P5 differ in where the parts are, not in what
+they are.
 """
 
 from __future__ import annotations
@@ -20,20 +20,19 @@ TOOLS, SYSTEM, CONVERSATION, SETTINGS = PARTS = ("tools", "system", "conversatio
 _MEMBERS = {TOOLS: ("tools", "functions"), SYSTEM: ("instructions", "system"), CONVERSATION: ("messages", "input")}
 _PROMPT = frozenset(name for names in _MEMBERS.values() for name in names)
 
-#: A marker says where a cache may end; it is no content, and clients move it with every request.
+#: Marks where a cache may end; it is no content, and clients move it with every request.
 _MARKER = "cache_control"
 
-#: How the members begin that hold what a message was thought out with; it stands in front of its content, and calls
-#: stand behind.
+#: Prefixes of the members that hold a message's thinking; it comes before the content, and calls after it.
 _THOUGHTS = "reasoning"
 
 #: An item that brings tools into a conversation.
 _TOOL_ITEM = "additional_tools"
 
-#: How the place of a content ends that is one text, not a list.
+#: Suffix of the place of a content that is one text, not a list.
 _WHOLE_TEXT = ".content"
 
-#: part -> where it stands in a run request of P5
+#: part -> its place in a run request of P5
 _RUN_PLACES = {
     TOOLS: ("mcp_tools", "mcp_tools"),
     SYSTEM: ("custom_system_prompt",),
@@ -51,14 +50,14 @@ _SYSTEM_ROLES = frozenset({"system", "developer"})
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The smallest piece that is compared.
+    """The smallest unit of comparison.
 
     part   one of PARTS
     place  where in the body: `messages[3].content[0]`
     kind   what it is, for a reader: `user tool_result`
-    value  what stands there
-    text   what is compared: compact JSON; members keep their order, since upstreams write them into the prompt as they
-           come
+    value  the value at that place
+    text   the compact JSON that is compared; members keep their order, since upstreams write them into the prompt as
+           they come
     """
 
     part: str
@@ -188,8 +187,8 @@ def _pieces(place: str, value: Any) -> list[tuple[str, Any]]:
     elif isinstance(content, list):
         for where, part in _entries(f"{place}.content", content):
             pieces.append((where, {**role, **part} if isinstance(part, Mapping) else {**role, "part": part}))
-    told = {"role", "type", *thoughts, *(("content",) if not content or isinstance(content, str | list) else ())}
-    rest = {name: one for name, one in value.items() if name not in told}
+    apart = {"role", "type", *thoughts, *(("content",) if not content or isinstance(content, str | list) else ())}
+    rest = {name: one for name, one in value.items() if name not in apart}
     if rest or not pieces:
         pieces.append((place, {**role, **rest}))
     return pieces

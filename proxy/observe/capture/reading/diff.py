@@ -14,7 +14,7 @@ from proxy.observe.capture.layout import DOWNSTREAM_EVENT, REPLY
 from proxy.observe.capture.reading.blocks import PARTS, SETTINGS, Block, blocks_of
 from proxy.observe.capture.reading.folder import NUMBER, Artifact, CaptureFolder, Unreadable
 
-#: One of the last events has the usage.
+#: Events searched for the usage, from the end.
 LAST_EVENTS = 4
 
 
@@ -27,7 +27,7 @@ class CachedInput:
 
 
 def cached_input(capture: CaptureFolder) -> CachedInput | None:
-    """None when the answer does not say: it failed, or its end was not kept."""
+    """The cached input that the answer reports; None when it failed, or its end was not kept."""
     return next((found for artifact in _ends(capture) if (found := _read(artifact)) is not None), None)
 
 
@@ -63,14 +63,14 @@ def _number(values: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-#: Blocks of a side that are matched one by one behind the first difference; the matching is quadratic, and worse where
+#: Blocks of a side that are matched one by one after the first difference; the matching is quadratic, and worse where
 #: blocks repeat. Longer lists are taken as replaced as a whole.
 MAX_MATCHED = 400
 
 #: Characters of an excerpt before and from the difference on.
 BEFORE, AFTER = 40, 80
 
-#: How deep the place of a difference is told.
+#: Levels in the place of a difference.
 MAX_STEPS = 60
 
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
@@ -78,7 +78,7 @@ ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A block that only one side has (the other is None), or that both have in other words."""
+    """A block that only one side has (the other is None), or that differs."""
 
     older: Block | None
     newer: Block | None
@@ -90,9 +90,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class FirstDifference:
-    """Where two prompts part.
+    """The first difference of two prompts.
 
-    offset    bytes of the block that are the same
+    offset    equal bytes of the block
     place     the way to the value that differs: `tools[2].input_schema.type`
     excerpts  the text around it on both sides, cut
     """
@@ -114,12 +114,12 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What two requests have in common.
+    """The common and the different blocks of two requests.
 
-    same      the blocks from the front that are equal
+    same      equal blocks at the front
     parts     part -> (of the older, of the newer), settings apart
     first     None when one prompt is the beginning of the other
-    changes   behind the common blocks, in order
+    changes   those after the common blocks, in order
     settings  those that differ
     """
 
@@ -177,7 +177,7 @@ def _first(one: Block, other: Block) -> FirstDifference:
 
 
 def common_length(a: str, b: str) -> int:
-    """How many characters two texts have in common from the front."""
+    """The length of the common prefix of two texts."""
     most = min(len(a), len(b))
     return bisect.bisect_left(range(1, most + 1), True, key=lambda length: a[:length] != b[:length])
 
@@ -188,7 +188,7 @@ def _cut(text: str, at: int) -> str:
 
 
 def _way(a: Any, b: Any) -> str:
-    """Members and positions that lead to the first value that differs."""
+    """The path of members and positions to the first value that differs."""
     steps: list[str] = []
     while len(steps) < MAX_STEPS:
         step = _step(a, b)
@@ -223,7 +223,7 @@ def _changes(a: Sequence[Block], b: Sequence[Block]) -> list[Change]:
 
 
 def _replaced(a: Sequence[Block], b: Sequence[Block]) -> list[Change]:
-    """Blocks of the same place or kind are the same block in other words."""
+    """Pairs blocks of the same place or kind as changed ones."""
     pairs = zip(a, b, strict=False)
     if all(one.part == other.part and (one.place == other.place or one.kind == other.kind) for one, other in pairs):
         return [Change(one, other) for one, other in zip_longest(a, b)]
@@ -240,5 +240,5 @@ def _settings(a: Sequence[Block], b: Sequence[Block]) -> list[Change]:
 
 
 def counts(changes: Sequence[Change]) -> dict[str, int]:
-    """kind -> how many."""
+    """kind -> number of changes."""
     return {kind: sum(change.kind == kind for change in changes) for kind in (CHANGED, ADDED, REMOVED)}

@@ -1,7 +1,7 @@
 """The folder of captures: which there are, the artifacts of each, and their removal.
 
-Only what has our names is seen, only folders and regular files, and no link is followed: session names come from
-clients, and somebody may have put other things there. Such things stay when captures are removed.
+Only folders and regular files with our names are seen, and no link is followed: session names come from clients, and
+other things may have been put there. Such things stay when captures are removed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _ARTIFACT = re.compile(rf"\d{{3,}}-(?P<station>\d{{3}})-(?P<what>[A-Za-z0-9_-]+)
 
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
-#: Digits of the number that a station begins with.
+#: Digits of a station's number.
 NUMBER = 3
 
-#: A body may have 64 MiB, and is longer when it is printed nicely.
+#: A body may have 64 MiB, and grows when it is indented.
 MAX_READ_BYTES = 256 * 1024 * 1024
 
 
@@ -97,7 +97,7 @@ class CaptureFolder:
     request_id: str
 
     def artifacts(self) -> list[Artifact]:
-        """In the order in which they were written, events last."""
+        """All artifacts in the order in which they were written, events last."""
         return [*_artifacts(self.path, ""), *_artifacts(self.path / EVENTS, EVENTS + "/")]
 
     def last(self, station: str) -> Artifact | None:
@@ -105,8 +105,8 @@ class CaptureFolder:
         found = [one for one in _artifacts(self.path, "") if one.station == station[:NUMBER]]
         return found[-1] if found else None
 
-    def told(self, station: str) -> Mapping[str, Any]:
-        """The same as an object, empty when there is none that can be read."""
+    def read_object(self, station: str) -> Mapping[str, Any]:
+        """The JSON object in a station's newest artifact, empty when there is none that can be read."""
         try:
             return found.object() if (found := self.last(station)) else {}
         except Unreadable:
@@ -114,7 +114,7 @@ class CaptureFolder:
 
     @property
     def begun_s(self) -> float:
-        """Seconds since 1970; of the folder itself while it is empty, 0.0 when it is gone."""
+        """The time of the first artifact, since 1970; of the folder while it is empty, 0.0 when it is gone."""
         found = next(_artifacts(self.path, ""), None)
         try:
             return found.modified_s if found else self.path.stat(follow_symlinks=False).st_mtime
@@ -129,7 +129,7 @@ def captures_in(root: Path) -> list[CaptureFolder]:
 
 
 def captures_of(session: Path) -> list[CaptureFolder]:
-    """Those in the folder of one session, oldest first."""
+    """The captures of one session, oldest first."""
     return _sorted(_captures(session))
 
 
@@ -144,7 +144,7 @@ def _sorted(captures: Iterable[CaptureFolder]) -> list[CaptureFolder]:
 
 
 def capture_at(folder: Path) -> CaptureFolder | None:
-    """The capture that a folder is, by its name."""
+    """Parses the capture's folder from its name."""
     match = _CAPTURE.fullmatch(folder.name)
     if match is None:
         return None
@@ -169,7 +169,7 @@ def _artifacts(folder: Path, prefix: str) -> Iterator[Artifact]:
 
 
 def _scan(folder: Path) -> list[os.DirEntry[str]]:
-    """By name. Nothing where the folder is missing or a link."""
+    """The folder's entries by name, none where it is missing or a link."""
     try:
         if folder.is_symlink():
             return []
@@ -181,7 +181,7 @@ def _scan(folder: Path) -> list[os.DirEntry[str]]:
 
 @dataclass(slots=True)
 class Removal:
-    """What went, and the folders that stayed since they hold something that is not ours."""
+    """The sum of a removal, and the folders kept since they hold something that is not ours."""
 
     captures: int = 0
     files: int = 0
@@ -190,7 +190,7 @@ class Removal:
 
 
 def measured(captures: Iterable[CaptureFolder]) -> Removal:
-    """What a removal would take away."""
+    """The sum of what a removal would delete."""
     done = Removal()
     for capture in captures:
         sizes = [one.size for one in capture.artifacts()]

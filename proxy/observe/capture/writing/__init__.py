@@ -1,6 +1,6 @@
 """Captures are written in a process of their own: redaction and files cost more than the request.
 
-told.py        the captures of the program, and what is recorded on the event loop, as messages
+queued.py      the captures of the program: calls on the event loop become messages
 channel.py     the bounded queue and the thread that hands the messages on
 worker.py      the process
 writer.py      messages to artifacts

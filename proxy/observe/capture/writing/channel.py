@@ -1,5 +1,5 @@
-"""From the event loop to the process that writes: a bounded queue, one thread that empties it into a pipe, and the
-process, started with the first message and again when it ends before its time."""
+"""Hands messages from the event loop to the writing process: a bounded queue, one thread that empties it into a pipe,
+and the process, started with the first message and again when it dies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from proxy.observe.capture.redaction import MAX_DEPTH
+from proxy.core.hiding.walk import MAX_CAPTURE_DEPTH
 from proxy.observe.capture.writing.files import CaptureLimits
 from proxy.observe.capture.writing.worker import PROGRAM, frame
 from proxy.observe.capture.writing.writer import Report
@@ -25,14 +25,14 @@ Message = tuple[Any, ...]
 MAX_WAITING = 65_536
 MAX_WAITING_BYTES = 256 * 1024 * 1024
 
-#: For one frame.
+#: Bytes of one frame.
 _BATCH = 1024
 _BATCH_BYTES = 1024 * 1024
 
-#: How long the thread waits for more: a request tells a hundred things within milliseconds.
+#: Seconds that the thread waits for more: a request sends a hundred messages within milliseconds.
 _LINGER_S = 0.1
 
-#: How often the process is started again.
+#: Restarts of the process, at most.
 MAX_RESTARTS = 3
 
 
@@ -63,7 +63,7 @@ class Channel:
 
     # On the event loop.
 
-    def tell(self, message: Message, size: int) -> bool:
+    def send(self, message: Message, size: int) -> bool:
         """Puts a message into the queue; False when there is no room. One of size 0 always finds some."""
         if not self.on:
             return False
@@ -71,7 +71,7 @@ class Channel:
         if size and (len(self._waiting) >= MAX_WAITING or held + size > MAX_WAITING_BYTES):
             if not self._warned:
                 self._warned = True
-                self._report("warn", "captures_incomplete", {"reason": "they are told faster than they can be written"})
+                self._report("warn", "captures_incomplete", {"reason": "they come faster than they can be written"})
             return False
         self._put_bytes += size
         self._waiting.append((message, size))
@@ -134,15 +134,15 @@ class Channel:
         batch: list[tuple[Message, int]] = []
         size = 0
         while self._waiting and len(batch) < _BATCH and size < _BATCH_BYTES:
-            told = self._waiting.popleft()
-            batch.append(told)
-            size += told[1]
+            message = self._waiting.popleft()
+            batch.append(message)
+            size += message[1]
         self._taken_bytes += size
         return batch
 
     def _hand_over(self, batch: list[tuple[Message, int]]) -> None:
-        """A batch to the process, which is started where there is none. What was told of the captures that the one
-        before had open is not repeated: they stay as they are."""
+        """Writes a batch to the process, which is started if there is none. Captures that an earlier process had open
+        stay as they are."""
         pieces = _frame(batch)
         while self.on or self._closing:
             try:
@@ -164,7 +164,8 @@ class Channel:
         process.stdin.flush()
 
     def _new_process(self) -> subprocess.Popen[bytes]:
-        """Not in the terminal's group of processes: Ctrl-C is for the server, which still has something to tell."""
+        """Starts it outside the terminal's process group: Ctrl-C is for the server, which still has messages to
+        send."""
         process = subprocess.Popen(  # noqa: S603  our own program
             self._command,
             stdin=subprocess.PIPE,
@@ -207,7 +208,7 @@ class Channel:
 
 
 def worker_command(root: Path, limits: CaptureLimits) -> list[str]:
-    """Our own interpreter, with our modules and without what a user's environment would add to it."""
+    """The command: our interpreter with our modules, without additions of the user's environment."""
     paths = [
         str(Path(__file__).parents[4]),
         *map(str, sys.path),
@@ -217,7 +218,7 @@ def worker_command(root: Path, limits: CaptureLimits) -> list[str]:
 
 
 def _frame(batch: list[tuple[Message, int]]) -> list[Any]:
-    """The batch for the pipe; where a value cannot be marshalled, with a word in its place."""
+    """The batch for the pipe; a word replaces a value that cannot be marshalled."""
     try:
         return frame(batch)
     except ValueError:
@@ -226,7 +227,7 @@ def _frame(batch: list[tuple[Message, int]]) -> list[Any]:
 
 def _plain(value: Any, depth: int) -> Any:
     """A value of plain types: foreign mappings as dicts, of what is no data its kind."""
-    if isinstance(value, Mapping | list | tuple) and depth > MAX_DEPTH:
+    if isinstance(value, Mapping | list | tuple) and depth > MAX_CAPTURE_DEPTH:
         return "[depth-limit]"
     if isinstance(value, Mapping):
         return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}
@@ -239,7 +240,7 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def _discard(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process. What it reported is closed by the thread that reads it."""
+    """Ends a process. The thread that reads its reports closes them."""
     process.kill()
     process.wait()
     try:
@@ -250,7 +251,7 @@ def _discard(process: subprocess.Popen[bytes]) -> None:
 
 
 def _pass_on(process: subprocess.Popen[bytes], report: Report) -> None:
-    """What the process reports, to its end, or to a line that is not whole since it was killed."""
+    """Forwards the reports of the process until it ends, or to a cut line when it was killed."""
     if process.stdout is None:
         return
     with process.stdout as lines, contextlib.suppress(ValueError):

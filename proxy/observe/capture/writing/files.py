@@ -15,13 +15,13 @@ from pathlib import Path
 from proxy.observe.capture.layout import DIRECTORY_MODE, EVENTS, FILE_MODE, TRAFFIC, artifact_name, event_name
 from proxy.observe.capture.reading.folder import captures_in, remove
 
-#: What the smallest file takes of the quota, and the step of larger ones: a block of the file system.
+#: Bytes that the smallest file takes of the quota, and the step of larger ones: a block of the file system.
 BLOCK_BYTES = 4096
 
-#: When there is no room left, files are counted again after this many seconds: somebody may have cleared some.
+#: When there is no room left, files are counted again after this many seconds: some may have been removed.
 RECOUNT_S = 30.0
 
-#: Before, they are counted again when we have taken such a part of the room since the last time, but not for a few
+#: Before that, they are counted again when we have used this share of the room since the last count, but not for a few
 #: only: other processes may write to the same folder.
 _RECOUNTS = 16
 _MIN_RECOUNT_BYTES = 1024 * 1024
@@ -36,7 +36,7 @@ _MAX_DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class CaptureLimits:
-    """Bytes and files: of all captures, of one; and after how many seconds one goes, 0 for never."""
+    """Bytes and files of all captures and of one; and the seconds that one is kept, 0 for ever."""
 
     total_bytes: int
     total_files: int
@@ -45,8 +45,8 @@ class CaptureLimits:
     age_s: int = 0
 
 
-class Room:
-    """What is left of a number of bytes and files."""
+class Quota:
+    """The remaining bytes and files."""
 
     def __init__(self, max_bytes: int, max_files: int) -> None:
         self._max = (max_bytes, max_files)
@@ -71,8 +71,8 @@ class TrafficFolder:
     ) -> None:
         self.path = root / TRAFFIC
         self.limits = limits
-        self._room = Room(limits.total_bytes, limits.total_files)
-        self._own = Room(  # since the last count
+        self._room = Quota(limits.total_bytes, limits.total_files)
+        self._own = Quota(  # since the last count
             max(limits.total_bytes // _RECOUNTS, _MIN_RECOUNT_BYTES),
             max(limits.total_files // _RECOUNTS, _MIN_RECOUNT_FILES),
         )
@@ -135,19 +135,19 @@ def used(folder: Path, depth: int = 0) -> tuple[int, int]:
 
 
 def counted(size: int) -> int:
-    """What a file of this size takes of the quota: whole blocks, one at least."""
+    """The bytes of a file as the quota counts them: whole blocks, one at least."""
     return max(1, -(-size // BLOCK_BYTES)) * BLOCK_BYTES
 
 
 class CaptureFiles:
     """The files of one capture. Raises OSError where one cannot be made, FileExistsError for what is there already.
 
-    There is room kept for the summary, so that a capture that was begun says how it ended.
+    Room is kept for the summary, so that every capture can say how it ended.
     """
 
     def __init__(self, traffic: TrafficFolder, folder: Path) -> None:
         self._traffic = traffic
-        self._room = Room(traffic.limits.bytes, traffic.limits.files)
+        self._room = Quota(traffic.limits.bytes, traffic.limits.files)
         self._path = folder
         self._artifacts = self._events = 0
         self._reserved = False
@@ -167,11 +167,11 @@ class CaptureFiles:
         return True
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Texts that no file holds from now on, whoever repeats them: an upstream may quote a key that it refuses."""
+        """Keeps these texts out of all further files: an upstream may quote a key that it refuses."""
         self._secrets |= {secret.encode("utf-8", "backslashreplace") for secret in secrets}
 
     def write(self, station: str, data: bytes, extension: str = "json", *, reserved: bool = False) -> None:
-        """One artifact, if there is room for it."""
+        """Writes one artifact, if there is room for it."""
         data = self._without_secrets(data)
         if reserved:
             self.release()
@@ -182,7 +182,7 @@ class CaptureFiles:
         _write(self._path / artifact_name(self._artifacts, station, extension), data)
 
     def write_event(self, station: str, data: bytes) -> None:
-        """One event, if there is room for it."""
+        """Writes one event, if there is room for it."""
         data = self._without_secrets(data)
         if not self._take(counted(len(data)), 1):
             self.left_out += 1
@@ -193,7 +193,7 @@ class CaptureFiles:
         _write(self._path / event_name(self._events, station), data)
 
     def grow(self, station: str, extension: str) -> GrowingFile | None:
-        """An artifact that is written piece by piece; None when there is no room."""
+        """Opens an artifact that is written piece by piece; None when there is no room."""
         if not self._take(BLOCK_BYTES, 1):
             self.left_out += 1
             return None
@@ -207,7 +207,7 @@ class CaptureFiles:
         return data
 
     def release(self) -> None:
-        """Keeps no room for the summary any more."""
+        """Releases the room kept for the summary."""
         self._traffic.reserved -= self._reserved
         self._reserved = False
 
@@ -219,7 +219,7 @@ class CaptureFiles:
 
 
 class GrowingFile:
-    """A file that gets pieces. `take` asks for more room, in whole blocks; `clean` is what is written of a piece."""
+    """A file that grows by pieces. `take` asks for more room, in whole blocks; `clean` redacts a piece."""
 
     def __init__(self, path: Path, take: Callable[[int], bool], clean: Callable[[bytes], bytes]) -> None:
         self._file = os.fdopen(_open(path), "wb")
@@ -244,8 +244,8 @@ class GrowingFile:
 
 
 def _make_private(folder: Path) -> None:
-    """A folder that only its owner may enter; also one that was made by somebody who relied on the umask. Raises
-    OSError where something else has the name: a link would lead elsewhere."""
+    """Makes the folder, or an existing one, private to its owner. Raises OSError where something else has the name: a
+    link would lead elsewhere."""
     try:
         folder.mkdir(mode=DIRECTORY_MODE)
     except FileNotFoundError:

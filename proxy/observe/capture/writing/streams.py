@@ -1,4 +1,4 @@
-"""What is kept of a stream: its raw text and its events, within bounds; what is beyond is counted."""
+"""Keeps the raw text and the events of a stream within bounds, and counts the rest."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from proxy.core.hiding.texts import redacted_error, redacted_text
+from proxy.core.hiding.walk import redacted
 from proxy.core.sse import FrameTooLarge, SSEDecoder, dump_json, dump_printable
 from proxy.observe.capture.layout import UPSTREAM_BODY
-from proxy.observe.capture.redaction import redacted, redacted_error, redacted_text
 from proxy.observe.capture.writing.files import CaptureFiles, GrowingFile
 
 _MIB = 1024 * 1024
 
-#: Of the raw text of an answer, as it is written.
+#: Bytes of an answer's raw text, as written.
 MAX_RAW_BYTES = 8 * _MIB
-#: In one direction.
+#: Events in one direction.
 MAX_EVENTS = 1024
 MAX_EVENT_BYTES = 8 * _MIB
 #: A larger frame is neither in the raw text nor among the events.
 MAX_KEPT_FRAME_BYTES = 64 * 1024
-#: Of a body that is taken apart: more values, one below the other, are no file that anybody reads, and gigabytes as
-#: objects.
+#: Values of a body that is parsed: more of them make an unreadable file, and gigabytes of objects.
 MAX_COMMAS = 2_000_000
-#: Of a whole number; Python neither reads nor writes those of thousands.
+#: Digits of a whole number; Python neither reads nor writes thousands of them.
 _MAX_DIGITS = 1000
 
 
 @dataclass(slots=True)
 class KeptCounts:
-    """What was kept and what was left out. Bytes and frames are those of the raw text."""
+    """Counts of what was kept and left out. Bytes and frames are those of the raw text."""
 
     captured_bytes: int = 0
     captured_frames: int = 0
@@ -62,7 +62,7 @@ class CapturedStream:
         self._decoder: SSEDecoder | None = SSEDecoder()
 
     def text(self, chunk: bytes) -> None:
-        """A piece of server-sent events."""
+        """Adds a piece of server-sent events."""
         if self._decoder is None:
             return
         try:
@@ -75,7 +75,7 @@ class CapturedStream:
             self._frame(name, data)
 
     def event(self, event: Mapping[str, Any], size: int) -> None:
-        """An event that came in a frame of its own, of about this size in bytes."""
+        """Adds an event that came in a frame of its own, of about this size in bytes."""
         if size > MAX_KEPT_FRAME_BYTES:
             self._oversized(size)
             return
@@ -84,7 +84,7 @@ class CapturedStream:
         self._keep_event(shown, size)
 
     def close(self) -> None:
-        """At the end of the stream."""
+        """Ends the stream."""
         if self._decoder is not None:
             for name, data in self._decoder.end():
                 self._frame(name, data)
@@ -151,13 +151,12 @@ class CapturedStream:
 
 
 def printed(value: Any) -> bytes:
-    """JSON as it is written."""
+    """The value as JSON for a file."""
     return dump_printable(value, indent=2).encode()
 
 
 def _read(text: str) -> Any:
-    """The value of a JSON text; also of one with numbers that JSON has not, as texts. Raises ValueError and
-    RecursionError."""
+    """Parses JSON; NaN and infinities become texts. Raises ValueError and RecursionError."""
     return json.loads(text, parse_int=_integer)
 
 
@@ -166,8 +165,8 @@ def _integer(digits: str) -> int | str:
 
 
 def printed_body(body: bytes) -> tuple[bytes, str]:
-    """A whole body, redacted, and the extension it is written with: `json`, else `txt`; `bin` where it is no text, of
-    which only the size is told."""
+    """A whole body, redacted, and its extension: `json`, else `txt`; `bin` where it is no text and only its size is
+    written."""
     if body.count(b",") > MAX_COMMAS:
         return f"[left out: {len(body)} bytes of too many values]".encode(), "txt"
     try:

@@ -1,10 +1,10 @@
 """The process that writes captures: `main` reads messages from its standard input until that ends.
 
 It imports neither aiohttp nor the server, so that it starts in a moment and stays small. A frame on the pipe is the
-length of its head (8 bytes), the head, and large values behind it:
+length of its head (8 bytes), the head, and the large values:
 
-    head    marshalled (messages, sizes); a large value of a message stands there as Ellipsis
-    values  the bytes themselves, in order, so that nobody has to copy them into the head
+    head    marshalled (messages, sizes); Ellipsis replaces a large value of a message
+    values  the bytes themselves, in order, so that they need not be copied into the head
 
 Reports go to standard output, a line of JSON each: [level, message, fields].
 """
@@ -23,15 +23,15 @@ from typing import Any, BinaryIO
 from proxy.observe.capture.writing.files import CaptureLimits
 from proxy.observe.capture.writing.writer import CaptureWriter
 
-#: Bytes of a message that are larger travel behind the head.
+#: Larger values of a message follow the head.
 LARGE_BYTES = 32 * 1024
 
 LENGTH_BYTES = 8
 
-#: Behind everybody who answers requests: it may use what nobody else wants.
+#: The lowest priority: only what the processes that answer requests leave over.
 _NICENESS = 19
 
-#: What the interpreter is given to run: paths of modules, folder, limits.
+#: Arguments of the interpreter: paths of modules, folder, limits.
 PROGRAM = (
     "import json,sys; sys.path[:] = json.loads(sys.argv[1]);"
     "from proxy.observe.capture.writing.worker import main; main(*sys.argv[2:])"
@@ -39,7 +39,7 @@ PROGRAM = (
 
 
 def main(root: str, *limits: str) -> None:
-    """Writes what is told below `root` until the input ends."""
+    """Writes captures below `root` until the input ends."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # a signal for all processes of a service: answers are not over yet
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)

@@ -1,7 +1,7 @@
-"""What was told of requests, as artifacts.
+"""Turns messages into artifacts.
 
-Blocking, and without a thread or a process of its own: `take` gets one message after another, in the order in which
-they were told. A capture that cannot be written ends there; what is missing is told in its summary or to `report`.
+Blocking, and without a thread or a process of its own: `take` gets one message after another, in their order. A capture
+that cannot be written ends there; its summary, or `report`, says what is missing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from proxy.core.hiding.texts import cut_text, redacted_error
+from proxy.core.hiding.walk import redacted, redacted_headers, secrets_of
 from proxy.observe.capture.layout import (
     ATTEMPT,
     CONVERTED,
@@ -30,17 +32,15 @@ from proxy.observe.capture.layout import (
     UPSTREAM_METADATA,
     UPSTREAM_REQUEST,
 )
-from proxy.observe.capture.redaction import redacted, redacted_error, redacted_headers, secrets_of
 from proxy.observe.capture.writing.files import CaptureFiles, CaptureLimits, TrafficFolder
 from proxy.observe.capture.writing.streams import MAX_RAW_BYTES, CapturedStream, printed, printed_body
-from proxy.observe.log.redact import cut_text
 
-#: (what, number of the capture, …): see `told.py`
+#: (name, number of the capture, …): see `queued.py`
 Message = Sequence[Any]
-#: Tells the log: level, message, fields.
+#: Logs: level, message, fields.
 Report = Callable[[str, str, dict[str, Any]], None]
 
-#: Of an error text in a summary, in bytes.
+#: Bytes of an error text in a summary.
 MAX_ERROR_BYTES = 1000
 
 
@@ -65,7 +65,7 @@ class CaptureWriter:
         self._failed = False
 
     def take(self, message: Message) -> None:
-        """One message. Raises nothing."""
+        """Handles one message. Raises nothing."""
         what, number, *rest = message
         try:
             if what == "begin":
@@ -138,8 +138,8 @@ class _OpenCapture:
         self._close_attempt()
         self._files.hide(secrets_of(headers))
         self._attempts += 1
-        told = {"attempt": number, "transport": transport, **redacted(details)}
-        self._attempt = _OpenAttempt(self._files, number, told, at)
+        facts = {"attempt": number, "transport": transport, **redacted(details)}
+        self._attempt = _OpenAttempt(self._files, number, facts, at)
         size = len(body) if isinstance(body, bytes) else None
         if body:
             written = printed_body(body) if isinstance(body, bytes) else (printed(redacted(body)), "json")
@@ -185,7 +185,7 @@ class _OpenCapture:
         self._files.write(SUMMARY, printed(summary), reserved=True)
 
     def drop(self) -> None:
-        """Closes what is open, without a word more."""
+        """Closes what is open, and writes no summary."""
         self._files.release()
         if self._attempt is not None:
             self._attempt.drop()
@@ -202,10 +202,10 @@ class _OpenCapture:
 class _OpenAttempt:
     """One attempt until the next one, or the end."""
 
-    def __init__(self, files: CaptureFiles, number: int, told: dict[str, Any], at: float) -> None:
+    def __init__(self, files: CaptureFiles, number: int, facts: dict[str, Any], at: float) -> None:
         self.number = number
         self._files = files
-        self._told = told
+        self._facts = facts
         self._begun_s = at
         self._answered = False
         self._error: str | None = None
@@ -214,7 +214,7 @@ class _OpenAttempt:
         self._body: _WholeBody | None = None
 
     def answered(self, status: int, headers: Any, details: Any, at: float) -> None:
-        self._told |= {"status": status, "elapsed_ms": _ms(at - self._begun_s), **redacted(details)}
+        self._facts |= {"status": status, "elapsed_ms": _ms(at - self._begun_s), **redacted(details)}
         self._write_attempt()
         self._files.write(UPSTREAM_HEADERS, printed({"status": status, "headers": redacted_headers(headers)}))
         kind = next((value for name, value in headers if name.lower() == "content-type"), "")
@@ -257,7 +257,7 @@ class _OpenAttempt:
 
     def _write_attempt(self) -> None:
         self._answered = True
-        self._files.write(ATTEMPT, printed({"status": None, "elapsed_ms": None, **self._told}))
+        self._files.write(ATTEMPT, printed({"status": None, "elapsed_ms": None, **self._facts}))
 
 
 class _WholeBody:
@@ -275,7 +275,7 @@ class _WholeBody:
         self._size += len(chunk)
 
     def write(self, files: CaptureFiles) -> dict[str, Any]:
-        """Writes what there is; what was kept."""
+        """Writes the body; returns the counts."""
         if self._parts:
             files.write(UPSTREAM_BODY, *printed_body(b"".join(self._parts)))
         return {"captured_bytes": self._size, "truncated": bool(self._left_out), "truncated_bytes": self._left_out}

@@ -4,7 +4,7 @@ import { el, setAttribute, setHidden, setStyle, setText, svg } from "./dom.js";
 import { modelName, share } from "./format.js";
 import { cachedShare, isLost } from "./model.js";
 
-// A shape for each status, so that none is told by colour alone. In a box of 16.
+// A shape for each status, so that none depends on colour alone. In a box of 16.
 const RING = "M8 3.2a4.8 4.8 0 1 0 0 9.6a4.8 4.8 0 0 0 0-9.6z";
 const STATUSES = {
   started: ["wait", RING],

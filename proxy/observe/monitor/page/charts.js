@@ -32,8 +32,8 @@ class Picture {
     this.frame.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  // words  for each place, oldest first; `rest`: what stands there when nobody points
-  told(words, rest, summary) {
+  // words  for each place, oldest first; `rest`: the text without a pointer
+  describe(words, rest, summary) {
     this.#words = words;
     this.#rest = rest;
     setAttribute(this.frame, "aria-label", `${this.name}: ${summary}`);
@@ -113,7 +113,7 @@ export class SpeedChart {
     const headline = most > 0 ? [decimal(recent), "tok/s over the last minute"] : ["0", "tok/s; no output yet"];
     fillHeadline(this.headline, ...headline);
     setText(this.picture.empty, most > 0 ? "" : "Nothing was generated in this time");
-    this.picture.told(words, `last ${minutes} minutes${most > 0 ? `, most ${decimal(most)}` : ""}`, `${decimal(recent)} over the last minute, at most ${decimal(most)} in the last ${minutes} minutes`);
+    this.picture.describe(words, `last ${minutes} minutes${most > 0 ? `, most ${decimal(most)}` : ""}`, `${decimal(recent)} over the last minute, at most ${decimal(most)} in the last ${minutes} minutes`);
   }
 }
 
@@ -140,7 +140,7 @@ export class TrafficChart {
     const bars = Math.ceil(steps / size);
     const all = lastOf(grouped(lastOf(series.requests, steps), size), bars);
     const bad = lastOf(grouped(lastOf(series.failures, steps), size), bars);
-    // One scale: what failed is the lower part of a bar. A failure may be told in a later step than its request.
+    // One scale: what failed is the lower part of a bar. A failure may be reported in a later step than its request.
     const top = evenCeiling(Math.max(...all, ...bad));
     setAttribute(this.good, "d", barsPath(all, top));
     setAttribute(this.bad, "d", barsPath(bad, top));
@@ -157,7 +157,7 @@ export class TrafficChart {
     const rest = `last ${minutes} minutes`;
     fillHeadline(this.headline, tokens(total), failed > 0 ? `${total === 1 ? "request" : "requests"}, ${tokens(failed)} failed` : `${total === 1 ? "request" : "requests"}, none failed`);
     setText(this.picture.empty, total > 0 ? "" : "No request ended in this time");
-    this.picture.told(words, rest, `${count(total, "request")}, ${failed} failed in the ${rest}`);
+    this.picture.describe(words, rest, `${count(total, "request")}, ${failed} failed in the ${rest}`);
   }
 }
 

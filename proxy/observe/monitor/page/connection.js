@@ -1,4 +1,4 @@
-// The stream of snapshots: opened while somebody looks, opened again when it breaks, and told about in words.
+// The stream of snapshots: opened while the page is visible, reopened when it breaks, and described in words.
 
 const EVENTS = "monitor/events";
 const SNAPSHOT = "monitor";

@@ -8,7 +8,7 @@ import { agentName, elapsed, requestSession, sessionName } from "./lists.js";
 import { at, cachedShare, wholeShare } from "./model.js";
 import { SHEET } from "./sheet.js";
 
-// In the order in which they happen; what is told beside them is shown behind.
+// In the order in which they happen; other facts come after them.
 const SPANS = { queue: "queue", translate: "translate", sign_in: "sign-in", retry: "retries", connect: "connect", first_byte: "first byte", first_token: "first token" };
 const HISTORY = 60;
 const MOST_REQUESTS = 20;

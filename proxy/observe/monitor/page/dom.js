@@ -20,7 +20,7 @@ export function svg(tag, attributes = {}, ...children) {
   return dressed(document.createElementNS(SVG, tag), attributes, children);
 }
 
-// Nothing is written that stands there already: writing makes the browser lay out again, and a reader speak.
+// Unchanged text is not written again: writing makes the browser lay out again, and a screen reader speak.
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }

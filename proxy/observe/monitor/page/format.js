@@ -89,7 +89,7 @@ export function moment(at, now) {
 }
 
 const LONGEST = 2000;
-// Characters that draw nothing, or turn the direction of what stands beside them.
+// Characters that draw nothing, or turn the direction of their neighbours.
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+/g;
 
 // A text of others, in one line.
@@ -103,7 +103,7 @@ export function modelName({ requested, resolved }) {
   return resolved || requested || "";
 }
 
-// A name and a number behind it. The mark keeps them in this order when the name is written from right to left.
+// A name and a number after it. The mark keeps them in this order when the name is written from right to left.
 export function numbered(name, number) {
   return number === null ? name : `${name}\u200e #${number}`;
 }

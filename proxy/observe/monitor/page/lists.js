@@ -6,7 +6,7 @@ import { age, clock, count, modelName, numbered, rate, shortId, tokens, took, wh
 import { cachedShare, depthOf, tokenRate } from "./model.js";
 import { Table, opener } from "./table.js";
 
-// More agents than this are told as a number; the details of the session have them.
+// More agents than this are shown as a number; the details of the session have them.
 const MOST_AGENTS = 50;
 
 function textCell(words) {

@@ -105,7 +105,7 @@ function countWords(shown, rows, name) {
   return failed > 0 ? `${rows.length}, ${failed} failed` : String(rows.length);
 }
 
-// ---- what stands where there is nothing
+// ---- empty lists
 
 function showEmpty(place, name, which) {
   if (place.dataset.which === which) return;
@@ -170,7 +170,7 @@ function bannerOf(kind, detail) {
   const last = snapshot === null ? "" : " What you see is what was known last.";
   if (kind === "gone") return `The proxy does not answer at ${baseUrl()}. Was it stopped? “${snapshot?.command ?? "model-proxy"} serve” starts it, and this page goes on by itself.${last}`;
   if (kind === "refused") return `The proxy refuses the stream: ${detail}${last}`;
-  return kind === "silent" ? `The connection stands, but the proxy does not answer: it may hang, or be very busy.${last}` : "";
+  return kind === "silent" ? `The connection is open, but the proxy does not answer: it may hang, or be very busy.${last}` : "";
 }
 
 function showAge() {

@@ -8,7 +8,7 @@ export const VERSION = 1;
 // Throws an Error with a sentence for the reader of the page.
 export function readSnapshot(message) {
   if (message?.version !== VERSION) {
-    throw new Error(`The proxy tells version ${plain(String(message?.version))} of the monitor, this page reads ${VERSION}: reload the page.`);
+    throw new Error(`The proxy reports version ${plain(String(message?.version))} of the monitor, this page reads ${VERSION}: reload the page.`);
   }
   const found = cleaned(message.snapshot);
   tellApart(found.sessions.map((row) => row.id).filter((id) => id !== null));
@@ -35,8 +35,8 @@ export function isBad(request) {
   return request.status === "failed" || request.status === "abandoned" || request.error !== "" || (request.http ?? 0) >= 400;
 }
 
-// What the newest request told, else all of its life; null when nothing is known. A session whose input nobody counts
-// has no share.
+// That of the newest request, else of all its life; null when nothing is known. A session without counted input has no
+// share.
 export function cachedShare(row) {
   if (row.cache.cached !== null) return row.cache.cached;
   return row.cached_tokens > 0 && row.input_tokens > 0 ? Math.min(1, row.cached_tokens / row.input_tokens) : null;

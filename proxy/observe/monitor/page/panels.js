@@ -1,4 +1,4 @@
-// What stands beside the lists: allowances, cached shares, events.
+// The panels beside the lists: allowances, cached shares, events.
 
 import { cacheBar, cacheWords, statusPart, warning } from "./cells.js";
 import { KeyedList, el, setAttribute, setHidden, setStyle, setText } from "./dom.js";
@@ -13,7 +13,7 @@ const LAST = 95;
 
 // ---- allowances
 
-// What is used since then nobody has told.
+// The use since then is unknown.
 function hasBegunAgain(row, now) {
   return row.reset || (row.resets_at !== null && row.resets_at <= now);
 }
@@ -61,11 +61,11 @@ function fillWindow(node, { row, now }) {
   setAttribute(bar, "aria-valuetext", `${known ? `${shown} used` : "use not known"}${words ? `, ${words}` : ""}`);
   setText(reset, resetWords(row, now));
   setAttribute(reset, "title", row.resets_at === null ? null : moment(row.resets_at, now));
-  setText(asOf, row.as_of === null ? "" : `told ${age(now - row.as_of)}`);
+  setText(asOf, row.as_of === null ? "" : `reported ${age(now - row.as_of)}`);
 }
 
 function resetWords(row, now) {
-  if (row.resets_at === null) return row.reset ? "its use is not told yet" : "no reset told";
+  if (row.resets_at === null) return row.reset ? "its use is not reported yet" : "no reset reported";
   const left = row.resets_at - now;
   return left > 0 ? `resets in ${duration(left)}` : `reset at ${moment(row.resets_at, now)}`;
 }
@@ -85,7 +85,7 @@ export class Allowances {
   constructor(place) {
     const list = el("ul", { class: "providers" });
     this.command = el("code", {});
-    this.empty = el("p", { class: "empty quiet" }, "No provider has told yet how much is left: most do so with their first answer. ", this.command, " asks them.");
+    this.empty = el("p", { class: "empty quiet" }, "No provider has reported yet how much is left: most do so with their first answer. ", this.command, " asks them.");
     this.list = new KeyedList(list, makeProvider, fillProvider);
     place.append(list, this.empty);
   }
@@ -111,7 +111,7 @@ export class CachedShares {
     const list = el("ul", { class: "shares" });
     this.open = open;
     this.list = new KeyedList(list, () => this.#make(), (node, row) => this.#fill(node, row));
-    this.empty = el("p", { class: "empty quiet" }, "No session has told yet how much of its input came from the upstream's cache.");
+    this.empty = el("p", { class: "empty quiet" }, "No session has reported yet how much of its input came from the upstream's cache.");
     place.append(list, this.empty);
   }
 

@@ -1,2 +1,1 @@
-"""The monitor on a terminal. All but `display` is pure: a snapshot, what the user chose, a size and a time give
-lines."""
+"""The monitor on a terminal. All but `display` is pure: it makes lines of a snapshot, the view, a size and a time."""

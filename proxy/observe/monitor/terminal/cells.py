@@ -1,4 +1,4 @@
-"""Texts in the cells of a terminal: what is shown of them, how wide they are, and where they are cut."""
+"""Cleans, measures, cuts and wraps texts for the cells of a terminal."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 ELLIPSIS = "…"
-#: Of a text that others wrote this much is looked at, in characters.
+#: Characters of a foreign text that are looked at.
 MAX_TEXT = 4_000
 
 
-class Run(NamedTuple):
+class Span(NamedTuple):
     """A text in one style. `role` is a name of `palette`; `chosen`: of the selected row."""
 
     text: str
@@ -20,12 +20,12 @@ class Run(NamedTuple):
     chosen: bool = False
 
 
-Line = tuple[Run, ...]
+Line = tuple[Span, ...]
 
 
 @lru_cache(maxsize=4_096)
 def clean(text: str) -> str:
-    """The text without anything that a terminal would obey, or would draw in another width than is counted here.
+    """The text without anything that a terminal would obey, or would draw in a width other than counted here.
 
     >>> clean("a\\x1b[31mb"), clean("one\\ntwo")
     ('a?[31mb', 'one two')
@@ -52,7 +52,7 @@ def _cells(char: str) -> int:
 
 
 def width_of(text: str) -> int:
-    """How many cells a clean text takes."""
+    """The number of cells of a clean text."""
     return len(text) if text.isascii() else _wide(text)
 
 
@@ -62,7 +62,7 @@ def _wide(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """A clean text in at most so many cells; what is cut ends with an ellipsis."""
+    """A clean text in at most `width` cells; a cut one ends with an ellipsis."""
     if width_of(text) <= width:
         return text
     return _head(text, width - 1) + ELLIPSIS if width > 0 else ""
@@ -79,14 +79,14 @@ def _head(text: str, width: int) -> str:
 
 @lru_cache(maxsize=4_096)
 def fit(text: str, width: int, *, right: bool = False) -> str:
-    """Any text in exactly so many cells."""
+    """Any text in exactly `width` cells."""
     text = cut(clean(text), width)
     blank = " " * (width - width_of(text))
     return blank + text if right else text + blank
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """A text in lines of at most so many cells, broken at blanks where there are any; at least one line."""
+    """A text in lines of at most `width` cells, broken at blanks where possible; at least one line."""
     lines, rest = [], clean(text)
     while width > 0 and width_of(rest) > width:
         head = _head(rest, width) or rest[:1]
@@ -97,24 +97,24 @@ def wrap(text: str, width: int) -> list[str]:
     return [*lines, rest]
 
 
-def line_width(line: Iterable[Run]) -> int:
+def line_width(line: Iterable[Span]) -> int:
     return sum(width_of(run.text) for run in line)
 
 
-def fit_line(line: Sequence[Run], width: int, role: str = "") -> Line:
-    """A line in exactly so many cells; what is missing is blank, what is cut ends with an ellipsis."""
+def fit_line(line: Sequence[Span], width: int, role: str = "") -> Line:
+    """A line in exactly `width` cells, padded with blanks, or cut with an ellipsis."""
     left = width - line_width(line)
     if left < 0:
         line = _cut_line(line, width)
         left = width - line_width(line)
-    return (*line, Run(" " * left, role)) if left else tuple(line)
+    return (*line, Span(" " * left, role)) if left else tuple(line)
 
 
-def _cut_line(line: Sequence[Run], width: int) -> Line:
-    found: list[Run] = []
+def _cut_line(line: Sequence[Span], width: int) -> Line:
+    found: list[Span] = []
     for run in line:
         text = cut(run.text, width)
-        found.append(Run(text, run.role, run.chosen))
+        found.append(Span(text, run.role, run.chosen))
         width -= width_of(text)
         if text != run.text:
             break
@@ -128,7 +128,7 @@ def laid_over(line: Line, over: Line, left: int) -> Line:
 
 
 def _columns(line: Line, start: int, end: int) -> Line:
-    """The columns of a line; half of a wide character is a blank."""
+    """Some columns of a line; half of a wide character is a blank."""
     found, at = [], 0
     for run in line:
         size = width_of(run.text)

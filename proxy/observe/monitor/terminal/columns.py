@@ -9,7 +9,7 @@ from typing import Any
 
 from proxy.observe.monitor.sheet import life_share, newest_share
 from proxy.observe.monitor.snapshot import CacheView, RequestRow
-from proxy.observe.monitor.terminal.cells import Line, Run, fit
+from proxy.observe.monitor.terminal.cells import Line, Span, fit
 from proxy.observe.monitor.terminal.rows import EventLine, SessionLine
 from proxy.observe.monitor.terminal.view import Pane
 from proxy.observe.monitor.words import (
@@ -31,7 +31,7 @@ from proxy.observe.monitor.words import (
 
 #: Columns that name a session.
 _NAMES = frozenset({"id", "session"})
-#: Name of a tier and the inner width from which it holds.
+#: Name of a tier and its least inner width.
 TIERS = (("wide", 152), ("expanded", 118), ("medium", 88), ("narrow", 76), ("emergency", 0))
 
 STATUS_ROLES = {
@@ -45,12 +45,12 @@ STATUS_ROLES = {
     "started": "wait",
 }
 
-#: Headings of the output of the last minutes, by the width that they need.
+#: Headings of the output of the last minutes, by width.
 _TREND_TITLES = ((15, "Tokens/10s · 4k"), (10, "Tokens/10s"), (7, "Tok/10s"), (0, "Trend"))
-#: A column that takes the spare width has at least this much, else columns marked with `?` are left out.
+#: Least width of the column that takes the spare width, else columns marked with `?` are left out.
 MIN_FLEXIBLE = {"wide": 16, "expanded": 8, "medium": 16, "narrow": 14, "emergency": 8}
 
-#: `name:cells`, `*` for the spare width, `?` for what is left out where that gets too narrow: the last one first.
+#: `name:cells`, `*` for the spare width, `?` for columns left out where that gets too narrow: the last one first.
 TABLES: Mapping[Pane, Mapping[str, str]] = {
     "sessions": {
         "wide": "mark:2 id:8 project:16 a:3 r:4 f:3 provider:8 model:36? effort:6 in:7 out:7 cache:6 rate:12 trend:* "
@@ -93,7 +93,7 @@ class Column:
     """cell   a row and the time -> text and style, for so many cells"""
 
     title: str
-    cell: Callable[[Any, float, int], Run]
+    cell: Callable[[Any, float, int], Span]
     right: bool = False
 
 
@@ -109,9 +109,9 @@ class Sized:
             title = next(words for width, words in _TREND_TITLES if self.width >= width)
         return fit(title, self.width, right=self.column.right)
 
-    def cell(self, row: object, now: float) -> Run:
+    def cell(self, row: object, now: float) -> Span:
         run = self.column.cell(row, now, self.width)
-        return Run(fit(run.text, self.width, right=self.column.right), run.role)
+        return Span(fit(run.text, self.width, right=self.column.right), run.role)
 
 
 def tier_of(inner: int) -> str:
@@ -140,7 +140,7 @@ def _spare(wanted: list[tuple[str, str]], inner: int) -> int:
 
 
 def _blanks(wanted: list[tuple[str, str]]) -> int:
-    return len(wanted) - 1 - (wanted[0][0] == "mark")  # the mark stands close to what it marks
+    return len(wanted) - 1 - (wanted[0][0] == "mark")  # no blank after the mark
 
 
 def _optional(wanted: list[tuple[str, str]]) -> int | None:
@@ -152,15 +152,15 @@ def row_line(columns: tuple[Sized, ...], row: object, now: float) -> Line:
 
 
 def heading_line(columns: tuple[Sized, ...]) -> Line:
-    return _joined(columns, [Run(sized.heading, "heading") for sized in columns])
+    return _joined(columns, [Span(sized.heading, "heading") for sized in columns])
 
 
-def _joined(columns: tuple[Sized, ...], cells: list[Run]) -> Line:
+def _joined(columns: tuple[Sized, ...], cells: list[Span]) -> Line:
     marked = columns[0].column is COLUMNS["mark"]
-    found: list[Run] = []
+    found: list[Span] = []
     for index, cell in enumerate(cells):
         if index and not (marked and index == 1):
-            found.append(Run(" "))
+            found.append(Span(" "))
         found.append(cell)
     return tuple(found)
 
@@ -168,26 +168,26 @@ def _joined(columns: tuple[Sized, ...], cells: list[Run]) -> Line:
 # Cells.
 
 
-def _status(text: str) -> Run:
-    return Run(text or NONE, STATUS_ROLES.get(text, ""))
+def _status(text: str) -> Span:
+    return Span(text or NONE, STATUS_ROLES.get(text, ""))
 
 
-def _styled(read: Callable[[Any], Run]) -> Callable[[Any, float, int], Run]:
+def _styled(read: Callable[[Any], Span]) -> Callable[[Any, float, int], Span]:
     return lambda row, *_: read(row)
 
 
-def _plain(read: Callable[[Any], str | None]) -> Callable[[Any, float, int], Run]:
-    return lambda row, *_: _told(read(row))
+def _plain(read: Callable[[Any], str | None]) -> Callable[[Any, float, int], Span]:
+    return lambda row, *_: _value(read(row))
 
 
-def _told(text: str | None) -> Run:
-    return Run(text or NONE, "" if text and text != NONE else "dim")
+def _value(text: str | None) -> Span:
+    return Span(text or NONE, "" if text and text != NONE else "dim")
 
 
-def _id(row: SessionLine, _now: float, width: int) -> Run:
+def _id(row: SessionLine, _now: float, width: int) -> Span:
     if row.agent is None:
-        return Run(session_name(row.session.id, width), "bold")
-    return Run(row.sign + (row.agent.id or "main"), "dim")
+        return Span(session_name(row.session.id, width), "bold")
+    return Span(row.sign + (row.agent.id or "main"), "dim")
 
 
 def _project(row: Any) -> str | None:
@@ -198,43 +198,43 @@ def _project(row: Any) -> str | None:
 
 
 def _of(row: Any) -> Any:
-    """What carries the names and numbers."""
+    """The row with the names and numbers."""
     return row.shown if isinstance(row, SessionLine) else row
 
 
-def _session(row: RequestRow | EventLine, _now: float, width: int) -> Run:
+def _session(row: RequestRow | EventLine, _now: float, width: int) -> Span:
     if isinstance(row, EventLine) and row.session is None and row.request is None:
-        return _told(None)
-    return _told(session_name(row.session, width))
+        return _value(None)
+    return _value(session_name(row.session, width))
 
 
-def _counts(row: SessionLine, _now: float, width: int) -> Run:
-    return Run(counted(row.shown.active, row.shown.requests, row.shown.failures, width))
+def _counts(row: SessionLine, _now: float, width: int) -> Span:
+    return Span(counted(row.shown.active, row.shown.requests, row.shown.failures, width))
 
 
-def _count(name: str, role: str = "") -> Callable[[SessionLine, float, int], Run]:
-    """The role is that of a count that is not 0."""
+def _count(name: str, role: str = "") -> Callable[[SessionLine, float, int], Span]:
+    """A count; `role` colours it unless it is 0."""
 
-    def cell(row: SessionLine, _now: float, width: int) -> Run:
+    def cell(row: SessionLine, _now: float, width: int) -> Span:
         count = getattr(row.shown, name)
-        return Run(in_room(count, width), role if count else "dim")
+        return Span(in_room(count, width), role if count else "dim")
 
     return cell
 
 
-def _trend(row: SessionLine, _now: float, width: int) -> Run:
-    return Run(sparkline(row.session.history, width) if row.agent is None else "", "trend")
+def _trend(row: SessionLine, _now: float, width: int) -> Span:
+    return Span(sparkline(row.session.history, width) if row.agent is None else "", "trend")
 
 
-def _phase(row: RequestRow, now: float, _width: int) -> Run:
-    """The spinner, and where the request is."""
+def _phase(row: RequestRow, now: float, _width: int) -> Span:
+    """The spinner, and the phase of the request."""
     status = row.status
     blank = "" if status == "compacting" else " "
-    return Run(f"{spinner(now)}{blank}{status}", STATUS_ROLES.get(status, ""))
+    return Span(f"{spinner(now)}{blank}{status}", STATUS_ROLES.get(status, ""))
 
 
-def _code(row: RequestRow) -> Run:
-    return Run(NONE if row.http is None else str(row.http), code_role(row))
+def _code(row: RequestRow) -> Span:
+    return Span(NONE if row.http is None else str(row.http), code_role(row))
 
 
 def code_role(request: RequestRow) -> str:
@@ -243,17 +243,17 @@ def code_role(request: RequestRow) -> str:
     return "bad" if request.http >= 500 or (request.bad and request.http < 400) else "wait" if request.bad else "good"
 
 
-def _details(row: RequestRow) -> Run:
-    return Run(row.error or row.status, "bad") if row.bad else Run(row.cache.reason, "compact")
+def _details(row: RequestRow) -> Span:
+    return Span(row.error or row.status, "bad") if row.bad else Span(row.cache.reason, "compact")
 
 
-def _share(value: float | None, cache: CacheView) -> Run:
-    return Run(share(value), "compact" if cache.reason else "dim" if value is None else "")
+def _share(value: float | None, cache: CacheView) -> Span:
+    return Span(share(value), "compact" if cache.reason else "dim" if value is None else "")
 
 
-#: Name of a column -> what it shows.
+#: Name of a column -> its cell.
 COLUMNS: Mapping[str, Column] = {
-    "mark": Column("", _styled(lambda row: Run(" " + (row.sign if row.agent is None else " "), "busy"))),
+    "mark": Column("", _styled(lambda row: Span(" " + (row.sign if row.agent is None else " "), "busy"))),
     "id": Column("ID", _id),
     "project": Column("Project", _plain(_project)),
     "a": Column("A", _count("active", "live"), right=True),
@@ -280,9 +280,9 @@ COLUMNS: Mapping[str, Column] = {
     "elapsed": Column("Elapsed", _plain(lambda row: took(row.elapsed)), right=True),
     "latency": Column("Latency", _plain(lambda row: took(row.elapsed)), right=True),
     "code": Column("Code", _styled(_code), right=True),
-    "bad": Column("!", _styled(lambda row: Run("!" if row.bad else "", "bad"))),
+    "bad": Column("!", _styled(lambda row: Span("!" if row.bad else "", "bad"))),
     "details": Column("Details", _styled(_details)),
     "time": Column("Time", _plain(lambda row: clock(row.at))),
-    "level": Column("Code", _styled(lambda row: Run(row.code, row.role)), right=True),
-    "message": Column("Message", _styled(lambda row: Run(row.message))),
+    "level": Column("Code", _styled(lambda row: Span(row.code, row.role)), right=True),
+    "message": Column("Message", _styled(lambda row: Span(row.message))),
 }

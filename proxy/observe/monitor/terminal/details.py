@@ -1,4 +1,4 @@
-"""All that is known of one request, or of one session: a label and a value in a line, what went wrong first."""
+"""The details of one request or session: a label and a value in a line, errors first."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from proxy.observe.monitor.sheet import REQUEST, SESSION, Fact, Row, facts
 from proxy.observe.monitor.snapshot import AgentRow, RequestRow, SessionRow, Snapshot
-from proxy.observe.monitor.terminal.cells import Line, Run, clean, cut, fit, wrap
+from proxy.observe.monitor.terminal.cells import Line, Span, clean, cut, fit, wrap
 from proxy.observe.monitor.terminal.columns import STATUS_ROLES, code_role
 from proxy.observe.monitor.terminal.rows import agents_of, is_tree
 from proxy.observe.monitor.terminal.view import Detail
 from proxy.observe.monitor.words import NONE, clock, model, session_name, share, tokens, took
 
 LABEL_WIDTH = 16
-#: Of a session's requests so many are shown in its detail.
+#: Requests shown in the detail of a session.
 MAX_REQUESTS = 20
 
 #: Label, value, style. A long value goes on in further lines, but for those of a list: a line each, the first one with
@@ -49,11 +49,11 @@ def _fact_lines(fact: Painted, width: int) -> Iterator[Line]:
     if label in _LISTS or not label:
         value = cut(clean(value), max(1, room))
     if room < 8:  # too narrow for two columns
-        yield (Run(f" {fit(label, max(0, width - 1))}", "label"),) if label else ()
-        yield from ((Run(f" {part}", role),) for part in wrap(value, max(1, width - 1)))
+        yield (Span(f" {fit(label, max(0, width - 1))}", "label"),) if label else ()
+        yield from ((Span(f" {part}", role),) for part in wrap(value, max(1, width - 1)))
         return
     for index, part in enumerate(wrap(value, room)):
-        yield (Run(f"  {fit(label if index == 0 else '', LABEL_WIDTH)}", "label"), Run(part, role))
+        yield (Span(f"  {fit(label if index == 0 else '', LABEL_WIDTH)}", "label"), Span(part, role))
 
 
 def _painted(fact: Fact, text: str, row: Row) -> Painted:
@@ -77,7 +77,7 @@ def _request_facts(id: str | None, snapshot: Snapshot, now: float) -> Iterator[P
 
 
 def _session_facts(id: str | None, snapshot: Snapshot, now: float) -> Iterator[Painted]:
-    """With its agents and its last requests."""
+    """The facts of a session, its agents and its last requests."""
     row = session_of(id, snapshot)
     if row is None:
         yield from _gone("session", id or session_name(None))

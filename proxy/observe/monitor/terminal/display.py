@@ -1,4 +1,4 @@
-"""The terminal itself, with curses: the only module that knows it, and how each role of a text looks.
+"""The terminal itself, with curses, which only this module uses, and the look of each role of a text.
 
 All but `give_back` belongs to one thread. The terminal is put back as it was by `close`, by `give_back` from any
 thread, and at the end of the process.
@@ -17,7 +17,7 @@ import termios
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proxy.observe.monitor.terminal.cells import Line, Run, width_of
+from proxy.observe.monitor.terminal.cells import Line, Span, width_of
 from proxy.observe.monitor.terminal.keys import without_sequences
 
 #: Stand-ins for signs that are no letters, where only ASCII can be shown.
@@ -32,8 +32,8 @@ ASCII = str.maketrans(
 )
 
 
-#: The background, of 256 and of 8 colours: the screen has its own, so that what stands on it can be read whatever the
-#: terminal's is. The first 16 colours differ between terminals; the rest are the same everywhere.
+#: The background, of 256 and of 8 colours: the screen has its own, so that text is readable whatever the terminal's is.
+#: The first 16 colours differ between terminals; the rest are the same everywhere.
 GROUND, FEW_GROUND = 233, 0
 #: The background of the selected row; without colours it is reversed.
 CHOSEN, FEW_CHOSEN = 236, 4
@@ -55,7 +55,7 @@ class Look(NamedTuple):
     plain: str = ""
 
     def pair(self, many: bool, chosen: bool) -> tuple[int, int]:
-        """Colour and background; `many`: of 256. Few colours are not readable on each other: a selected row has one."""
+        """Colour and background; `many`: of 256. Few colours are unreadable on each other: a selected row has one."""
         if many:
             return self.colour, CHOSEN if chosen else self.ground
         return (_WHITE, FEW_CHOSEN) if chosen else (self.few, self.few_ground)
@@ -100,7 +100,7 @@ _NAMES = {
     curses.KEY_BTAB: "tab",
 }
 _CHARACTERS = {"\n": "enter", "\r": "enter", "\t": "tab", "\x1b": "escape", "\x7f": "backspace", "\b": "backspace"}
-#: How long curses waits for the rest of a key that begins with Escape, in milliseconds.
+#: Milliseconds that curses waits for the rest of a key that begins with Escape.
 ESCAPE_MS = 25
 _EMPHASES = {"bold": curses.A_BOLD, "dim": curses.A_DIM, "reverse": curses.A_REVERSE}
 
@@ -137,11 +137,11 @@ class Display:
             curses.curs_set(0)
         self._colours = self._start_colours()
         if self._colours:
-            self._window.bkgd(" ", self._attribute(Run("")))
+            self._window.bkgd(" ", self._attribute(Span("")))
         self._ascii = not is_unicode(self._window.encoding)
 
     def _start_colours(self) -> int:
-        """How many there are, 0 for none."""
+        """Starts colours and returns their number, 0 for none."""
         if self._plain or not curses.has_colors():
             return 0
         try:
@@ -162,7 +162,7 @@ class Display:
         return columns, rows
 
     def redraw(self) -> None:
-        """What is on the screen is taken to be unknown."""
+        """Makes the next `draw` write every line."""
         self._shown = []
         self._window.clear()
 
@@ -182,7 +182,7 @@ class Display:
                 self._window.addstr(row, column, text, self._attribute(run))
             column += width_of(run.text)
 
-    def _attribute(self, run: Run) -> int:
+    def _attribute(self, run: Span) -> int:
         known = self._attributes.get(key := (run.role, run.chosen))
         if known is None:
             known = self._attributes[key] = self._made(LOOKS.get(run.role, LOOKS[""]), run.chosen)
@@ -204,8 +204,8 @@ class Display:
     # Keys.
 
     def keys(self, wake: int, timeout: float) -> list[str]:
-        """What was typed, after at most `timeout` seconds; at once when something can be read from `wake`. Raises
-        EOFError when the terminal went away."""
+        """The typed keys, after at most `timeout` seconds; at once when `wake` is readable. Raises EOFError when the
+        terminal went away."""
         ready, _, _ = select.select([sys.stdin, wake], [], [], timeout)
         found: list[str] = []
         while sys.stdin in ready and (key := self._key()) is not None:
@@ -224,7 +224,7 @@ class Display:
             return _NAMES.get(key, "")
         return _CHARACTERS.get(key, key)
 
-    # The terminal is somebody else's for a while, or again.
+    # Lending the terminal.
 
     def suspend(self) -> None:
         self._taken = False
@@ -243,7 +243,7 @@ class Display:
         atexit.unregister(self.give_back)
 
     def give_back(self) -> None:
-        """Puts the terminal back without curses, which is of another thread. A second call does nothing."""
+        """Puts the terminal back without curses, which belongs to another thread. A second call does nothing."""
         modes, self._modes = self._modes, None
         if modes is None:
             return
@@ -284,7 +284,7 @@ def is_unicode(encoding: str) -> bool:
 
 
 def as_ascii(text: str) -> str:
-    """As wide as the text was."""
+    """The text in ASCII, in its width."""
     return "".join(char if char.isascii() else "?" * width_of(char) for char in text.translate(ASCII))
 
 

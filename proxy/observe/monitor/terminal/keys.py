@@ -1,4 +1,4 @@
-"""What each key does: a view and a key give a new view, and what is to be done beside it."""
+"""The effect of each key: a view and a key give a new view and an action."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from proxy.observe.monitor.terminal.rows import (
     sort_of,
 )
 from proxy.observe.monitor.terminal.screen import has_strip
-from proxy.observe.monitor.terminal.view import PANES, Detail, Overlay, Pane, Place, View
+from proxy.observe.monitor.terminal.view import PANES, Detail, Overlay, Pane, Selection, View
 
-#: What the program is to do: nothing, end, or end at once.
+#: Actions of the program: none, end, or end at once.
 Wish = Literal["", "quit"]
 
 MAX_WORDS = 60
@@ -32,7 +32,7 @@ MAX_WORDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a key is read with."""
+    """The context of a key."""
 
     snapshot: Snapshot
     width: int
@@ -58,8 +58,8 @@ def pressed(view: View, key: str, stage: Stage) -> tuple[View, Wish]:
 
 
 def without_sequences(keys: Sequence[str]) -> list[str]:
-    """Without escape sequences that nobody knows: keys of another kind of terminal, Alt and a letter, late answers. An
-    Escape is one when nothing, or a named key, came with it.
+    """Drops unknown escape sequences: keys of another kind of terminal, Alt and a letter, late answers. Escape is a key
+    when it comes alone or before a named key.
 
     >>> without_sequences(["escape", "[", "4", "~", "q"]), without_sequences(["escape", "O", "F", "escape"])
     (['q'], ['escape'])
@@ -75,7 +75,7 @@ def without_sequences(keys: Sequence[str]) -> list[str]:
 
 
 def _take_sequence(left: list[str]) -> None:
-    """Takes away what belongs to the Escape before it, in the forms of ECMA-48."""
+    """Removes the rest of an escape sequence, in the forms of ECMA-48."""
     kind = left.pop(0)
     if kind == "O":  # one letter
         del left[:1]
@@ -91,14 +91,14 @@ def _take_sequence(left: list[str]) -> None:
 
 
 def _answered(view: View, key: str) -> tuple[View, Wish]:
-    """Of "shut down?"."""
+    """Handles the answer to "shut down?"."""
     if key in ("y", "Y"):
         return _without(view, "quit"), "quit"
     return (_without(view, "quit") if key in ("n", "N", "q", "escape") else view), ""
 
 
 def _typed(view: View, key: str) -> View:
-    """A key of the filter's words."""
+    """Edits the filter's words."""
     if key in ("enter", "escape"):
         return replace(view, typing=False, words=view.words.strip() if key == "enter" else "")
     if key == "backspace":
@@ -129,7 +129,7 @@ def _scrolled_overlay(view: View, step: int, stage: Stage) -> View:
 
 
 def _closed(view: View, _stage: Stage) -> View:
-    """Help, then the set-up, then allowances, then the detail, then the filter."""
+    """Closes one of help, the set-up, allowances, the detail, the filter, in this order."""
     for overlay in _CLOSING:
         if overlay in view.overlays:
             return _without(view, overlay)
@@ -153,13 +153,13 @@ def _to_pane(pane: Pane) -> Callable[[View, Stage], View]:
 
 
 def _focused(view: View, pane: Pane, stage: Stage) -> View:
-    """On a screen for one pane it is the one with the focus."""
+    """Moves the focus; a screen for one pane shows the one with the focus."""
     panes = visible(pane, stage.height)
     return replace(view, focus=pane) if pane in panes else view
 
 
 def _step(by: int, across: bool) -> Callable[[View, Stage], View]:
-    """A row up or down; `across`: past the end into the next pane. An open detail, where it has the focus, moves."""
+    """Moves a row up or down; `across`: past the end into the next pane. Scrolls an open detail that has the focus."""
 
     def step(view: View, stage: Stage) -> View:
         if view.detail is not None and view.focus in ("sessions", "active"):
@@ -194,10 +194,10 @@ def _across(view: View, by: int, stage: Stage) -> View:
 
 
 def _placed(view: View, pane: Pane, rows: Sequence[Row], index: int) -> View:
-    """The first row is not held: whatever becomes the first one is selected then."""
+    """Selects a row. The first one is selected by position: a new first row is selected then."""
     index = max(0, min(index, len(rows) - 1))
     held = rows and (index or pane == "sessions")
-    place = Place(key_of(rows[index]), index) if held else Place()
+    place = Selection(key_of(rows[index]), index) if held else Selection()
     return replace(view, places=MappingProxyType({**view.places, pane: place}))
 
 
@@ -231,7 +231,7 @@ def _area_of(pane: str, view: View, stage: Stage) -> Area | None:
 
 
 def _scrolled(view: View, by: int, stage: Stage) -> View:
-    """The detail, by so many lines."""
+    """Scrolls the detail by `lines`."""
     area = _area_of("detail", view, stage)
     if view.detail is None or area is None:
         return view
@@ -271,12 +271,12 @@ def _agents(view: View, stage: Stage) -> View:
         return view
     row = rows[selected(rows, view.place("sessions"))]
     opened = view.opened ^ {row.session.id}
-    places = MappingProxyType({**view.places, "sessions": Place((row.session.id,), rows.index(row))})
+    places = MappingProxyType({**view.places, "sessions": Selection((row.session.id,), rows.index(row))})
     return replace(view, opened=opened, places=places)
 
 
 def _sorted(view: View, _stage: Stage) -> View:
-    """The next order of the pane with the focus, or of the sessions."""
+    """Sorts the focused pane, or the sessions, by the next order."""
     pane: Pane = view.focus if view.focus in SORTS else "sessions"
     names = list(SORTS[pane])
     name = names[(names.index(sort_of(pane, view)) + 1) % len(names)]

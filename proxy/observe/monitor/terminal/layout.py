@@ -1,4 +1,4 @@
-"""Where each pane stands, by the size of the terminal."""
+"""Places each pane, by the size of the terminal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from proxy.observe.monitor.terminal.view import PANES, Pane, View
 
 #: Shares of the rows.
 WEIGHTS: dict[Pane, int] = {"sessions": 30, "active": 20, "recent": 25, "events": 25}
-#: From this many lines a pane is shown; below the last one only that which has the focus is.
+#: Least lines at which a pane is shown; below the last one only the focused pane is.
 FROM_LINES: dict[Pane, int] = {"sessions": 0, "recent": 9, "active": 12, "events": 16}
 #: From this many lines each pane has a border of its own; below, neighbours share a line.
 OWN_BORDERS_FROM = 34
-#: Rows that a pane keeps, even where it has nothing to show.
+#: Rows of a pane, even an empty one.
 LEAST = 2
 #: From this many lines the allowances have a line below the header.
 STRIP_FROM = 12
@@ -24,8 +24,8 @@ FOOTER_FROM = 4
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A pane with its borders. `joined`: its upper border is the lower one of its neighbour; `closed`: it has a lower
-    border of its own."""
+    """A pane with its borders. `joined`: its upper border is its neighbour's lower one; `closed`: it has a lower border
+    of its own."""
 
     pane: Pane | Literal["detail"]
     top: int
@@ -35,17 +35,17 @@ class Area:
 
     @property
     def inner(self) -> int:
-        """Its lines between the borders."""
+        """The number of lines between the borders."""
         return max(0, self.height - 1 - self.closed)
 
     @property
     def rows(self) -> int:
-        """Its lines below the heading."""
+        """The number of lines below the heading."""
         return self.inner - self.headed
 
     @property
     def headed(self) -> bool:
-        """Whether there is a heading: a single line is better used for a row."""
+        """Whether it has a heading: a single line is better used for a row."""
         return self.pane != "detail" and self.inner > 1
 
 
@@ -56,8 +56,8 @@ def visible(focus: Pane, height: int) -> tuple[Pane, ...]:
 
 
 def areas(view: View, height: int, strip: bool, counts: Mapping[Pane, int]) -> list[Area]:
-    """The panes from above to below, an open detail in place of sessions and active requests. `counts`: how many rows
-    each has to show."""
+    """The panes from top to bottom, an open detail in place of sessions and active requests. `counts`: the rows of
+    each."""
     panes = visible(view.focus, height)
     body = height - 1 - strip - (height >= FOOTER_FROM)
     own = height >= OWN_BORDERS_FROM
@@ -75,7 +75,7 @@ def areas(view: View, height: int, strip: bool, counts: Mapping[Pane, int]) -> l
 
 
 def _shared(rows: int, panes: Sequence[Pane]) -> list[int]:
-    """So many rows by the weights, the largest remainders first; one each where there are enough."""
+    """Divides the rows by the weights, the largest remainders first; one each where there are enough."""
     if rows < len(panes):
         return [int(index < rows) for index in range(len(panes))] if rows >= 0 else _short(rows, len(panes))
     whole = sum(WEIGHTS[pane] for pane in panes)
@@ -88,8 +88,8 @@ def _shared(rows: int, panes: Sequence[Pane]) -> list[int]:
 
 
 def _given(shares: list[int], counts: Sequence[int], weights: Sequence[int]) -> list[int]:
-    """The shares, but rows that a pane leaves empty go to those that scroll. Each keeps LEAST, so that not every
-    request moves the borders."""
+    """The shares, with empty rows of a pane given to those that scroll. Each keeps LEAST, so that not every request
+    moves the borders."""
     found = list(shares)
     free = [max(0, share - max(count, LEAST)) for share, count in zip(shares, counts, strict=True)]
     while sum(free):
@@ -105,7 +105,7 @@ def _given(shares: list[int], counts: Sequence[int], weights: Sequence[int]) -> 
 
 
 def _short(rows: int, panes: int) -> list[int]:
-    """Less than none: the first pane gives up its heading, its border."""
+    """Shrinks the first pane, which gives up its heading and its border."""
     return [rows] + [0] * (panes - 1)
 
 

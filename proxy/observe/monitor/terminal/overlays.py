@@ -1,4 +1,4 @@
-"""What lies over the panes: the keys, the set-up, the allowances, the question before the end, the end."""
+"""The overlays: the keys, the set-up, the allowances, the question before the end, the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proxy.observe.monitor.snapshot import Snapshot
-from proxy.observe.monitor.terminal.cells import Line, Run, fit, fit_line, laid_over, wrap
+from proxy.observe.monitor.terminal.cells import Line, Span, fit, fit_line, laid_over, wrap
 from proxy.observe.monitor.terminal.panes import edge
 from proxy.observe.monitor.terminal.strip import allowance_lines
 from proxy.observe.monitor.terminal.view import View
@@ -45,7 +45,7 @@ class Box:
 
 
 def box_of(view: View, snapshot: Snapshot, width: int, now: float) -> Box | None:
-    """The upper one of those that are open."""
+    """The uppermost open box."""
     if view.stopping:
         return _stopping(now)
     if "quit" in view.overlays:
@@ -71,18 +71,18 @@ def _stopping(now: float) -> Box:
 
 
 def _centred(text: str, role: str, width: int) -> Line:
-    return (Run(" " * ((width - len(text)) // 2)), Run(text, role))
+    return (Span(" " * ((width - len(text)) // 2)), Span(text, role))
 
 
 def _help(view: View) -> Box:
     rows = [(key, _ATTACHED.get(key, words) if view.attached else words) for key, words in KEYS]
-    lines = [(Run(f"  {fit(key, 10)}", "key"), Run(f" {words}")) for key, words in rows]
+    lines = [(Span(f"  {fit(key, 10)}", "key"), Span(f" {words}")) for key, words in rows]
     return Box("Shortcuts", lines, 56, len(lines) + 2)
 
 
 def _setup(view: View, width: int) -> Box:
     outer = min(84, max(4, width - 2))
-    lines = [(Run(f"  {part}"),) for text in view.setup for part in wrap(text, max(1, outer - 6))]
+    lines = [(Span(f"  {part}"),) for text in view.setup for part in wrap(text, max(1, outer - 6))]
     return Box("Setup", lines, outer, len(lines) + 2)
 
 
@@ -93,7 +93,7 @@ def _allowances(snapshot: Snapshot, width: int, now: float) -> Box:
 
 
 def scrollable(box: Box, height: int) -> int:
-    """By how many lines it can be scrolled."""
+    """The number of lines by which it can be scrolled."""
     return max(0, len(box.lines) - max(0, min(box.height, height) - 2))
 
 
@@ -118,6 +118,6 @@ def _box_lines(box: Box, top: int, across: int, down: int) -> list[Line]:
     found = [edge("╭╮", box.title, across, box.role, "title")]
     for index in range(inner):
         text = fit_line(body[index] if index < len(body) else (), across - 2)
-        found.append((Run("│", box.role), *text, Run("│", box.role)))
+        found.append((Span("│", box.role), *text, Span("│", box.role)))
     more = f"PgDn: {below} more" if below > 0 else "PgUp" if top else ""
     return [*found, edge("╰╯", more, across, box.role, "dim")]

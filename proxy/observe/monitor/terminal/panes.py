@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proxy.observe.monitor.terminal.cells import Line, Run, fit_line, line_width, width_of
+from proxy.observe.monitor.terminal.cells import Line, Span, fit_line, line_width, width_of
 from proxy.observe.monitor.terminal.columns import columns_of, heading_line, row_line
 from proxy.observe.monitor.terminal.layout import Area
 from proxy.observe.monitor.terminal.rows import SORTS, Row, selected, sort_of
@@ -22,14 +22,14 @@ EMPTY: dict[Pane, str] = {
     "recent": "No recent requests",
     "events": "No events",
 }
-#: The selected row is seen in these panes without the focus as well.
+#: Panes that show their selected row without the focus, too.
 ALWAYS_MARKED = frozenset({"sessions"})
 
 
 def pane_lines(
     area: Area, pane: Pane, rows: Sequence[Row], named: int, view: View, width: int, now: float
 ) -> list[Line]:
-    """`named`: cells that tell the sessions apart."""
+    """The lines of a pane. `named`: cells of a session's name."""
     focus = view.focus == pane
     chosen = selected(rows, view.place(pane))
     first = first_row(chosen, len(rows), area.rows)
@@ -46,7 +46,7 @@ def pane_lines(
 
 
 def first_row(chosen: int, count: int, rows: int) -> int:
-    """Of the rows that are seen: the selected one is in their middle, where there are rows on both sides."""
+    """The index of the first visible row: the selected one is in the middle, where there are rows on both sides."""
     return max(0, min(chosen - rows // 2, count - rows))
 
 
@@ -76,10 +76,10 @@ def _empty(pane: Pane, view: View) -> str:
 
 
 def empty_lines(words: str, inner: int, rows: int) -> list[Line]:
-    """The words in the middle."""
+    """Empty lines with the words in the middle."""
     blank = " " * max(0, (inner - width_of(words)) // 2)
     above: list[Line] = [()] * max(0, (rows - 1) // 2)
-    return [*above, (Run(blank), Run(words, "dim"))]
+    return [*above, (Span(blank), Span(words, "dim"))]
 
 
 def boxed(area: Area, title: str, lines: Sequence[Line], width: int, focus: bool) -> list[Line]:
@@ -89,7 +89,7 @@ def boxed(area: Area, title: str, lines: Sequence[Line], width: int, focus: bool
     box = [edge(corners, title, width, role, "title" if focus else "heading")]
     for index in range(area.inner):
         line = lines[index] if index < len(lines) else ()
-        box.append(fit_line((Run("│", role), *fit_line(line, max(0, width - 2)), Run("│", role)), width))
+        box.append(fit_line((Span("│", role), *fit_line(line, max(0, width - 2)), Span("│", role)), width))
     if area.closed:
         box.append(edge("╰╯", "", width, role, role))
     return box[: max(0, area.height)]
@@ -98,9 +98,9 @@ def boxed(area: Area, title: str, lines: Sequence[Line], width: int, focus: bool
 def edge(corners: str, title: str, width: int, role: str, title_role: str) -> Line:
     """A border with a text in it."""
     if width < 2:
-        return (Run(" " * width),) if width else ()
+        return (Span(" " * width),) if width else ()
     named = (
-        fit_line((Run(f" {title} ", title_role),), min(width_of(title) + 2, width - 2)) if title and width > 6 else ()
+        fit_line((Span(f" {title} ", title_role),), min(width_of(title) + 2, width - 2)) if title and width > 6 else ()
     )
     rest = width - 2 - line_width(named)
-    return (Run(corners[0], role), *named, Run("─" * rest + corners[1], role))
+    return (Span(corners[0], role), *named, Span("─" * rest + corners[1], role))

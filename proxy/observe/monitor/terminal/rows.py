@@ -1,4 +1,4 @@
-"""The rows of each pane: which of the snapshot, in which order."""
+"""Selects and sorts the rows of each pane."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from proxy.observe.monitor.sheet import SOUGHT
 from proxy.observe.monitor.snapshot import AgentRow, Notice, RequestRow, SessionRow, Snapshot, Throughput
 from proxy.observe.monitor.terminal.cells import clean, fit
-from proxy.observe.monitor.terminal.view import Key, Pane, Place, View
+from proxy.observe.monitor.terminal.view import Key, Pane, Selection, View
 from proxy.observe.monitor.words import NAME_WIDTH, NO_SESSION, session_name, share
 
-#: How deep agents of agents are shown.
+#: Levels of agents of agents that are shown.
 MAX_DEPTH = 4
-#: The code column of what is no request.
+#: The code column of an event that is no request.
 _LEVELS = {"info": ("info", "busy"), "warn": ("warn", "wait"), "error": ("err", "bad")}
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLine:
-    """A session, or an agent of it. `sign`: what stands before it in the tree."""
+    """A session, or an agent of it. `sign`: its prefix in the tree."""
 
     session: SessionRow
     agent: AgentRow | None = None
@@ -69,12 +69,12 @@ def rows_of(pane: Pane, snapshot: Snapshot, view: View) -> list[Any]:
 
 
 def sort_of(pane: Pane, view: View) -> str:
-    """The name of the order; "" for a pane that has one only."""
+    """The name of the order; "" for a pane that has only one."""
     return view.sorts.get(pane, next(iter(SORTS.get(pane, {})), ""))
 
 
-def selected(rows: Sequence[Row], place: Place) -> int:
-    """The index of the selected row; 0 of none."""
+def selected(rows: Sequence[Row], place: Selection) -> int:
+    """The index of the selected row; 0 without one."""
     if place.key is None or not rows:
         return 0
     found = next((index for index, row in enumerate(rows) if key_of(row) == place.key), None)
@@ -87,7 +87,7 @@ def is_tree(session: SessionRow) -> bool:
 
 
 def name_width(snapshot: Snapshot) -> int:
-    """How many cells tell the sessions apart; NAME_WIDTH where that is enough."""
+    """The number of cells that distinguish the sessions; NAME_WIDTH where that is enough."""
     ids = sorted(clean(row.id) for row in snapshot.sessions if row.id is not None)
     shown = Counter(fit(session_name(each), NAME_WIDTH) for each in ids)
     alike = [each for each in ids if shown[fit(session_name(each), NAME_WIDTH)] > 1]
@@ -96,11 +96,11 @@ def name_width(snapshot: Snapshot) -> int:
 
 
 def _common(one: str, other: str) -> int:
-    """With how many equal characters both begin."""
+    """The length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-# What is shown, by the words of the filter.
+# The filter.
 
 
 def _wanted(words: str) -> Callable[[Any], bool]:
@@ -149,16 +149,16 @@ def _with_agents(row: SessionRow, opened: bool) -> Iterator[SessionLine]:
 
 
 def agents_of(row: SessionRow) -> list[tuple[AgentRow, str]]:
-    """The agents of a session as a tree: each with what stands before it. An agent whose parent is unknown, or is
-    itself below it, stands below the session."""
+    """The agents of a session as a tree, each with its prefix. An agent whose parent is unknown, or is itself below it,
+    comes below the session."""
     below: dict[str | None, list[AgentRow]] = {}
     known = {agent.id for agent in row.agents}
     for agent in row.agents:
         below.setdefault(agent.parent if agent.parent in known and agent.parent is not None else "", []).append(agent)
     found: list[tuple[AgentRow, str]] = []
     _descend(below, "", "", found)
-    told = {agent.id for agent, _ in found}
-    return found + [(agent, "└ ") for agent in row.agents if agent.id not in told]
+    placed = {agent.id for agent, _ in found}
+    return found + [(agent, "└ ") for agent in row.agents if agent.id not in placed]
 
 
 def _descend(
@@ -208,7 +208,7 @@ def _recent(snapshot: Snapshot, view: View) -> list[RequestRow]:
     return sorted(filter(_wanted(view.words), snapshot.recent), key=SORTS["recent"][sort_of("recent", view)])
 
 
-# Events: what went wrong and what somebody should know, the newest first.
+# Events: failures and notices, the newest first.
 
 
 def _events(snapshot: Snapshot, view: View) -> list[EventLine]:
@@ -216,9 +216,9 @@ def _events(snapshot: Snapshot, view: View) -> list[EventLine]:
     projects = {row.id: row.project for row in snapshot.sessions}
     found = [_failure(row) for row in snapshot.recent if row.bad]
     lost = [row for row in snapshot.recent if row.cache.reason]
-    told = {(row.session, row.cache.reason) for row in lost}
+    shown = {(row.session, row.cache.reason) for row in lost}
     found += [_cache_event(row) for row in lost]
-    found += [_notice(row, projects) for row in snapshot.notices if (row.session, _reason(row)) not in told]
+    found += [_notice(row, projects) for row in snapshot.notices if (row.session, _reason(row)) not in shown]
     return sorted((row for row in found if test(row)), key=lambda row: -row.at)
 
 
@@ -229,7 +229,7 @@ def _failure(row: RequestRow) -> EventLine:
 
 
 def _reason(row: Notice) -> str:
-    """Of a notice of a cache that was lost, which its request tells as well, and can be opened."""
+    """The reason in the notice of a lost cache; its request shows it as well, and can be opened."""
     return row.message.partition(": ")[2]
 
 

@@ -1,12 +1,12 @@
-"""The whole screen as lines, from a snapshot, what the user chose, the size and the time; and the monitor as text that
-is printed once, without borders and as long as there are rows."""
+"""The whole screen as lines, from a snapshot, the view, the size and the time; and the monitor as text that is printed
+once, without borders and with all rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from proxy.observe.monitor.snapshot import Snapshot
-from proxy.observe.monitor.terminal.cells import Line, Run, clean, fit_line, line_width, width_of
+from proxy.observe.monitor.terminal.cells import Line, Span, clean, fit_line, line_width, width_of
 from proxy.observe.monitor.terminal.columns import columns_of, heading_line, row_line
 from proxy.observe.monitor.terminal.details import detail_lines, title_of
 from proxy.observe.monitor.terminal.layout import FOOTER_FROM, STRIP_FROM, Area, areas
@@ -44,7 +44,7 @@ def screen(snapshot: Snapshot, view: View, width: int, height: int, now: float) 
     for area in areas(view, height, strip, {pane: len(each) for pane, each in rows.items()}):
         lines += _area_lines(area, rows, snapshot, view, width, now)
     footer = [_footer(view, width)] if height >= FOOTER_FROM else []
-    blank: Line = (Run(" " * width),)
+    blank: Line = (Span(" " * width),)
     lines = lines[: height - len(footer)]
     lines += [blank] * (height - len(footer) - len(lines)) + footer
     box = box_of(view, snapshot, width, now)
@@ -75,11 +75,11 @@ def _detail_area(area: Area, detail: Detail, snapshot: Snapshot, view: View, wid
 def header_line(snapshot: Snapshot, view: View, width: int) -> Line:
     parts = (snapshot.url, f"uptime {duration(snapshot.uptime)}", f"sessions {len(snapshot.sessions)}")
     words = (clean(part) for part in (*parts, f"active {len(snapshot.active)}") if part)
-    sandbox = (Run(" SANDBOX ", "alarm"), Run("  ", "header")) if snapshot.sandbox else ()
-    named = (Run(f" {clean(snapshot.program)}  ", "name"), *sandbox, Run("  ".join(words), "header"))
+    sandbox = (Span(" SANDBOX ", "alarm"), Span("  ", "header")) if snapshot.sandbox else ()
+    named = (Span(f" {clean(snapshot.program)}  ", "name"), *sandbox, Span("  ".join(words), "header"))
     if not view.note:
         return fit_line(named, width, "header")
-    note = Run(f" {clean(view.note)} ", "alarm")
+    note = Span(f" {clean(view.note)} ", "alarm")
     room = width - line_width((note,))
     return fit_line((*fit_line(named, room, "header"), note) if room > 0 else (note,), width, "header")
 
@@ -89,26 +89,26 @@ def _footer(view: View, width: int) -> Line:
         words = clean(view.words)
         while width_of(words) > max(0, width - 3):  # the end is what is being typed
             words = words[1:]
-        typed = (Run(" /", "key"), Run(words), Run("▏", "key"))
-        whole = (*typed, Run(_TYPING, "dim"))
+        typed = (Span(" /", "key"), Span(words), Span("▏", "key"))
+        whole = (*typed, Span(_TYPING, "dim"))
         return fit_line(whole if line_width(whole) <= width else typed, width)
-    found = [Run(" ")]
+    found = [Span(" ")]
     for key, words in FOOTER:
-        hint = [Run(key, "key"), Run(f" {'leave' if view.attached and key == 'q' else words}  ", "footer")]
+        hint = [Span(key, "key"), Span(f" {'leave' if view.attached and key == 'q' else words}  ", "footer")]
         if line_width((*found, *hint)) > width + 2:  # no half of a hint; its last two blanks may be cut
             break
         found += hint
     return fit_line(_without_end(found), width)
 
 
-def _without_end(runs: list[Run]) -> list[Run]:
+def _without_end(runs: list[Span]) -> list[Span]:
     return [*runs[:-1], runs[-1]._replace(text=runs[-1].text.rstrip() or " ")]
 
 
 _TYPING = "  Enter keep  Esc clear"
 
 
-#: Of each list.
+#: Rows of each list.
 MAX_ROWS = 50
 
 

@@ -1,4 +1,4 @@
-"""What the user chose to see. A value: every key makes a new one."""
+"""The user's choices of what to see, as a value: every key makes a new one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Literal
 Pane = Literal["sessions", "active", "recent", "events"]
 PANES: tuple[Pane, ...] = ("sessions", "active", "recent", "events")
 
-#: What marks a row: of a session its id, with an agent of it both; of a request its id.
+#: Key of a row: the id of a session, of a session and its agent, or of a request.
 Key = tuple[str | None, ...]
-#: What lies over everything, the upper one first.
+#: Overlays, the upper one first.
 Overlay = Literal["help", "setup", "allowances", "quit"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A selected row: which, and where it was when it was selected, for the case that it went away. `key` None: the
-    first one, whatever it is."""
+class Selection:
+    """A selected row: its key, and its position when it was selected, in case it goes away. `key` None: the first
+    one."""
 
     key: Key | None = None
     index: int = 0
@@ -27,7 +27,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What is open in place of the upper panes, and how far it is scrolled, in lines."""
+    """The detail that replaces the upper panes, and its scrolled lines."""
 
     kind: Literal["session", "request"]
     id: str | None
@@ -38,18 +38,18 @@ class Detail:
 class View:
     """focus     the pane that the keys move in
     places    pane -> its selected row
-    opened    sessions whose agents are shown
+    opened    sessions with their agents shown
     sorts     pane -> its order, a name of `rows.SORTS`
     words     only rows with all of these are shown; `typing`: they are being typed
-    overlays  what is open over the panes; `top`: how far the upper one is scrolled
+    overlays  the open ones; `top`: scrolled lines of the upper one
     setup     the lines of the setup overlay
     attached  to a proxy that runs elsewhere: leaving it stops nothing
-    note      what is wrong with the connection
+    note      the fault of the connection
     stopping  the proxy ends
     """
 
     focus: Pane = "sessions"
-    places: Mapping[Pane, Place] = field(default_factory=lambda: MappingProxyType({}))
+    places: Mapping[Pane, Selection] = field(default_factory=lambda: MappingProxyType({}))
     opened: frozenset[str | None] = frozenset()
     sorts: Mapping[Pane, str] = field(default_factory=lambda: MappingProxyType({}))
     words: str = ""
@@ -62,5 +62,5 @@ class View:
     note: str = ""
     stopping: bool = False
 
-    def place(self, pane: Pane) -> Place:
-        return self.places.get(pane, Place())
+    def place(self, pane: Pane) -> Selection:
+        return self.places.get(pane, Selection())

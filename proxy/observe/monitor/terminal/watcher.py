@@ -1,5 +1,5 @@
-"""The monitor on a terminal, in a thread of its own: a terminal that is slow, or stopped with Ctrl-S, keeps nobody
-waiting but whoever looks at it."""
+"""The monitor on a terminal, in a thread of its own: a slow terminal, or one stopped with Ctrl-S, blocks nothing
+else."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from proxy.observe.monitor.terminal.keys import Stage, pressed
 from proxy.observe.monitor.terminal.screen import screen
 from proxy.observe.monitor.terminal.view import View
 
-#: Between two pictures, in seconds; a key makes one at once.
+#: Seconds between two frames; a key draws one at once.
 REDRAW_S = 0.25
-#: How long the end waits for the thread; one that writes to a stopped terminal is left alone.
+#: Seconds that `close` waits for the thread; one that writes to a stopped terminal is abandoned.
 JOIN_S = 2.0
 
 
 class Surface(Protocol):
-    """What is drawn on: `display.Display`, or a test's."""
+    """The surface to draw on: `display.Display`, or a test's."""
 
     def size(self) -> tuple[int, int]: ...
     def draw(self, lines: Sequence[Line]) -> None: ...
@@ -37,23 +37,23 @@ class Surface(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What there is to show. `note`: what is wrong with the connection."""
+class ShownSnapshot:
+    """A snapshot to show, and the fault of the connection."""
 
     snapshot: Snapshot
     note: str = ""
 
 
 class Watcher:
-    """look      what there is to show, called on the thread of the watcher
-    quit      called there when the user wants to end, and when the monitor fails
+    """look      returns what to show, called on the thread of the watcher
+    quit      called there when the user quits, and when the monitor fails
     surface   opens the terminal
     ours      whether the terminal may be touched now
     """
 
     def __init__(
         self,
-        look: Callable[[], Seen],
+        look: Callable[[], ShownSnapshot],
         quit: Callable[[], None],
         surface: Callable[[], Surface],
         *,
@@ -75,7 +75,7 @@ class Watcher:
         self._thread.start()
 
     def stopping(self) -> None:
-        """From now on it says that the proxy ends."""
+        """Shows from now on that the proxy ends."""
         self._view = replace(self._view, stopping=True)
         self._wake()
 
@@ -97,7 +97,7 @@ class Watcher:
             self._thread = None
 
     def give_back(self) -> None:
-        """The same at once, from any thread, for the case that the process ends now."""
+        """Gives the terminal back at once, from any thread, when the process ends now."""
         if self._surface is not None:
             self._surface.give_back()
 
@@ -122,7 +122,7 @@ class Watcher:
                     self._surface.close()
 
     def _turn(self, surface: Surface) -> None:
-        """A picture, and what was typed until the next one."""
+        """Draws a frame, and handles the keys until the next one."""
         seen, now = self._look(), self._clock()
         width, height = surface.size()
         surface.draw(screen(seen.snapshot, replace(self._view, note=seen.note), width, height, now))
@@ -146,7 +146,7 @@ class Watcher:
     def _paused(self, surface: Surface) -> None:
         self._pausing = False
         surface.suspend()
-        # Of this thread, which so does nothing more until it goes on; told the process, it may stop a little later.
+        # To this thread, so that it stops here; the process might stop a little later.
         signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         while not self._ours() and not self._ending:  # it went on in the background
             time.sleep(REDRAW_S)

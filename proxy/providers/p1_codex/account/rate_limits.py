@@ -21,7 +21,7 @@ from proxy.core.allowances.report import Allowance, AllowanceWindow
 from proxy.core.allowances.words import utc_text
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Log
-from proxy.providers.accounts.allowance_store import HearsAllowance
+from proxy.providers.accounts.allowance_store import AllowanceSink
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import client_error
 
@@ -198,7 +198,7 @@ def _limit_id(name: str) -> str:
 class RateLimits:
     """The newest report of each account."""
 
-    def __init__(self, log: Log, clock: Callable[[], float], allowances: HearsAllowance) -> None:
+    def __init__(self, log: Log, clock: Callable[[], float], allowances: AllowanceSink) -> None:
         self._log = log
         self._allowances = allowances
         self._clock = clock

@@ -1,4 +1,4 @@
-"""What is left of P1's rate limits, asked of the backend."""
+"""The remaining rate limits of P1, asked of the backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the account's workspace is served: some are bound to a region, with their own backend or mark.
+"""Finds the place that serves the account's workspace: some are bound to a region, with their own backend or mark.
 
 The vendor's own client asks for this first, and sends nothing without an answer. Here a failed question only means that
 the configured address is used.
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from proxy.auth.store import Credential
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.core.sse import load_json
 from proxy.providers.contract import Services
 from proxy.providers.p1_codex.catalog import LABEL
@@ -63,7 +63,7 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownWorkspace:
     """A known workspace and its expiry; `failed` is the token for which the question failed."""
 
     workspace: Workspace
@@ -77,7 +77,7 @@ class Workspaces:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._asking: asyncio.Event | None = None  # while one request asks for all
-        self._known: dict[tuple[str, str], _Known] = {}  # one entry: by account and address
+        self._known: dict[tuple[str, str], _KnownWorkspace] = {}  # one entry: by account and address
 
     async def of(self, credential: Credential) -> Workspace:
         """The workspace of the account; one without constraints when the answer is missing or strange. Raises
@@ -99,21 +99,21 @@ class Workspaces:
                 asked.set()  # all at once: a queue would spread out a burst of requests
         return known.workspace
 
-    def _fresh(self, account: str, base: str, credential: Credential) -> _Known | None:
+    def _fresh(self, account: str, base: str, credential: Credential) -> _KnownWorkspace | None:
         known = self._known.get((account, base))
         if known is None or known.until <= self._services.clock():
             return None
         return known if known.failed in (None, credential.access) else None
 
-    async def _learn(self, account: str, base: str, credential: Credential) -> _Known:
+    async def _learn(self, account: str, base: str, credential: Credential) -> _KnownWorkspace:
         now, old = self._services.clock(), self._known.get((account, base))
         try:
             workspace = workspace_of(await self._ask(base, credential), account, base)
-            known = _Known(workspace, now + KEPT_S)
+            known = _KnownWorkspace(workspace, now + KEPT_S)
             if workspace != Workspace():
                 self._log("info", "workspace_routing", origin=workspace.origin, override=workspace.override)
         except UnfitValue as error:
-            known = _Known(old.workspace if old else Workspace(), now + FAILED_S, credential.access)
+            known = _KnownWorkspace(old.workspace if old else Workspace(), now + FAILED_S, credential.access)
             self._log("warn", "workspace_routing_unknown", reason=str(error))
         self._known = {(account, base): known}
         return known

@@ -55,7 +55,7 @@ class _Unusable(Exception):
 
 @dataclass(slots=True)
 class _AnswerEnd:
-    """What is kept of an answer on its way to the client: its end, and its texts up to `limit` characters. The texts
+    """The parts kept of an answer on its way to the client: its end, and its texts up to `limit` characters. The texts
     are None when they are not needed."""
 
     limit: int
@@ -136,7 +136,7 @@ class CompactionFlow:
     # -- before the turn
 
     def _plan(self, call: Call, owner: Owner, prepared: Prepared) -> tuple[_CompactionTurn | None, Prepared]:
-        """How a compaction concerns the turn, and the request that it sends."""
+        """The compaction that the turn takes part in, if any, and the request that it sends."""
         if is_compaction(call.request):
             attempt = self._store.begin(owner, prepared.body["model"], self._services.clock())
             return _CompactionTurn(call, owner, attempt, boundary=True), prepared

@@ -81,7 +81,7 @@ def encrypted_content(event: Mapping[str, Any]) -> str | None:
 
 
 def native_history(body: Mapping[str, Any], encrypted: str) -> list[Item]:
-    """What replaces the conversation from now on: its newest messages, and the encrypted item.
+    """The replacement of the conversation from now on: its newest messages, and the encrypted item.
 
     body  the translated request for a summary
     """

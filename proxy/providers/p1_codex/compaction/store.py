@@ -1,4 +1,4 @@
-"""What is remembered of P1's compactions: one state for each owner, with bounds. Pure; the time is an argument.
+"""The memory of P1's compactions: one state for each owner, with bounds. Pure; the time is an argument.
 
     (none) ── begin ──▶ preparing ── store ──▶ unconfirmed ── confirm ──▶ confirmed ── replay ──▶ confirmed
 
@@ -127,7 +127,7 @@ class CompactionStore:
         return True
 
     def replay(self, owner: Owner, model: str, items: Sequence[Item], now: float) -> Replayed | Dropped | None:
-        """What to send instead of these items; None when there is nothing to replay.
+        """The items to send instead of these; None when there is nothing to replay.
 
         A conversation of one item says nothing about the state: a client makes such small requests on the side, with
         another model and prompt."""

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from proxy.config import Config
-from proxy.core.error_bodies import error_of_value, masked
+from proxy.core.error_bodies import error_of_value
+from proxy.core.hiding.secret import blanked
+from proxy.core.hiding.texts import masked
 from proxy.core.identity import fits_header
 from proxy.core.media.answers import HeldAnswer, check_images, images_usage, transcript_of
 from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.reducer import BadAnswer
-from proxy.core.secret import blanked
 from proxy.core.sse import dump_json, load_json
 from proxy.core.upstream_failures import is_refusal, kind_of_status
 from proxy.errors import MEDIA_BAD_ANSWER, MEDIA_UPSTREAM, UpstreamError

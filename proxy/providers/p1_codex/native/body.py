@@ -1,4 +1,4 @@
-"""What the native Responses route sends: the caller's body, with the members that the backend requires."""
+"""The body that the native Responses route sends: the caller's body, with the members that the backend requires."""
 
 from __future__ import annotations
 

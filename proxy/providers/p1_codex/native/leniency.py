@@ -1,5 +1,5 @@
-"""What lenient mode removes from a native Responses body, so that the backend does not refuse it: unknown members, and
-forms that it accepts only in another way. Pure."""
+"""Removes what the backend would refuse from a native Responses body, in lenient mode: unknown members, and forms that
+it accepts only in another way. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the native Responses route returns: the answer as it arrives, or its whole response object.
+"""Returns the answer of the native Responses route: the answer as it arrives, or its whole response object.
 
 An observer reads along for counts and failures; it never changes or delays a byte. Anything that may be an error's text
 leaves without our secrets, and failures without pictures of the request.
@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
-from proxy.core.error_bodies import error_event, shown_bytes
+from proxy.core.bodies.decode import load_any_json
+from proxy.core.error_bodies import error_event
+from proxy.core.hiding.secret import blanked, blanked_bytes
+from proxy.core.hiding.texts import shown_bytes
 from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.responses_events import ENDS, UNREADABLE, is_last, responses_failure, responses_usage
-from proxy.core.secret import blanked, blanked_bytes
+from proxy.core.sizes import LARGE_BYTES
 from proxy.core.sse import FrameTooLarge, SSEDecoder, TooManyLines
 from proxy.core.tokens.usage import Usage
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
-from proxy.providers.contract import LARGE_BYTES, NativeEnd
+from proxy.off_loop import in_thread_if
+from proxy.providers.contract import NativeEnd
 from proxy.providers.p1_codex.failures import PROFILE, client_error, upstream_error
 from proxy.providers.upstream.aiohttp_internals import PIECE_BYTES
-from proxy.providers.upstream.event_reader import loads
 from proxy.providers.upstream.transport import HttpTransport, OpenAnswer
 
 #: Headers of an upstream answer that a client may see. Cookies, account and routing headers are not passed on.
@@ -103,16 +107,16 @@ class RelayObserver:
 def _event_of(name: bytes, data: bytes) -> dict[str, Any] | None:
     """A frame as an event, None when it is not one."""
     if name == b"error":
-        return error_event(data, loads)
+        return error_event(data, load_any_json)
     try:
-        event = loads(data)
+        event = load_any_json(data)
     except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) else None
 
 
-async def _read(name: bytes, data: bytes) -> dict[str, Any] | None:
-    return _event_of(name, data) if len(data) <= LARGE_BYTES else await asyncio.to_thread(_event_of, name, data)
+def _read(name: bytes, data: bytes) -> Awaitable[dict[str, Any] | None]:
+    return in_thread_if(len(data) > LARGE_BYTES, partial(_event_of, name, data))
 
 
 def _may_be_last(data: bytes) -> bool:
@@ -151,7 +155,7 @@ async def relayed(transport: HttpTransport, opened: OpenAnswer, observer: RelayO
 
 async def _shown_later(frames: bytes, further: bool) -> bytes:
     """Calls `_shown`, in a thread for long frames, of which there may be thousands."""
-    return _shown(frames, further) if len(frames) <= PIECE_BYTES else await asyncio.to_thread(_shown, frames, further)
+    return await in_thread_if(len(frames) > PIECE_BYTES, partial(_shown, frames, further))
 
 
 def _shown(frames: bytes, further: bool) -> bytes:

@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any, cast
 
 from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, UNSUPPORTED
-from proxy.core.error_bodies import error_of_body, error_of_value, shown_bytes
+from proxy.core.error_bodies import error_of_body, error_of_value
+from proxy.core.hiding.texts import shown_bytes
 from proxy.core.invalid import cut
 from proxy.core.sse import encode_events, encode_json, load_json
 from proxy.core.upstream_failures import is_refusal
@@ -53,7 +54,7 @@ _ABOUT: tuple[tuple[re.Pattern[str], str | None, str | None], ...] = tuple(
 _STRANGERS = (UNSUPPORTED, "unknown_parameter")
 
 
-class Refusal:
+class ErrorAnswer:
     """An answer with an error status, read whole. `error` is its meaning.
 
     asked  the caller's body
@@ -126,7 +127,7 @@ SERVED_HEADER = "x-model-proxy-served"
 _JSON = "application/json"
 
 #: The result of one attempt: an answer to pass on, or a failure before any part of it.
-Outcome = NativeAnswer | Refusal | UpstreamError
+Outcome = NativeAnswer | ErrorAnswer | UpstreamError
 
 
 class NativeRoute:
@@ -149,7 +150,7 @@ class NativeRoute:
         signed = self._signer.request(call.request_id, call.timings)
         await signed.sign_in()
         post = partial(signed.post, codex, headers, body.written, capture=call.capture)
-        refused, broke = cast(Refusal | None, None), False
+        refused, broke = cast(ErrorAnswer | None, None), False
         async with AsyncExitStack() as stack:  # holds the answer of the attempt that counts
 
             async def send(number: int) -> NativeAnswer:
@@ -161,7 +162,7 @@ class NativeRoute:
                 if isinstance(outcome, NativeAnswer):
                     return outcome
                 try:  # no name of this frame may keep the raised error, which refers to the frame
-                    refused, broke = (outcome, False) if isinstance(outcome, Refusal) else (None, True)
+                    refused, broke = (outcome, False) if isinstance(outcome, ErrorAnswer) else (None, True)
                     failure = outcome if isinstance(outcome, UpstreamError) else outcome.error
                     opened.capture.failed(failure.message)
                     await stack.aclose()
@@ -188,7 +189,7 @@ class NativeRoute:
         if response.status != 200:
             if not is_refusal(response.status):
                 return unexpected(PROFILE, response.status)
-            return Refusal(response.status, response.headers, await opened.error_body(), now, call.request)
+            return ErrorAnswer(response.status, response.headers, await opened.error_body(), now, call.request)
         headers, streams = passed_headers(response.headers), call.request.get("stream") is True
         try:
             if response.content_type == _JSON:

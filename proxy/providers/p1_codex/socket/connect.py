@@ -132,7 +132,7 @@ def socket_url(base_url: str) -> str:
     """
     scheme, separator, rest = base_url.partition("://")
     if not separator or scheme not in _SCHEMES:
-        message = f"{LABEL}: there is no WebSocket behind a URL of this kind"
+        message = f"{LABEL}: a URL of this kind has no WebSocket"
         raise HandshakeFailed(UpstreamError(message, kind="transport", provider=LABEL, repeatable=False))
     return f"{_SCHEMES[scheme]}://{rest}"
 
@@ -186,8 +186,8 @@ class ConnectLimiter:
         self.backoff = self.backoff.succeeded()
 
     def _start(self, ahead: int, latest: float) -> float:
-        """When an upgrade may start with `ahead` others before it. Raises HandshakeFailed when that is after
-        `latest`."""
+        """The time at which an upgrade may start with `ahead` others before it. Raises HandshakeFailed when that is
+        after `latest`."""
         now, delay = self._now(), self.backoff.seconds
         start = max(now, self._last + delay) + ahead * delay
         if start > latest:

@@ -12,11 +12,10 @@ from typing import Any
 import aiohttp
 from aiohttp import WSMessage, WSMsgType
 
-from proxy.core.bodies.decode import load_long_json
+from proxy.core.bodies.decode import load_any_json
+from proxy.core.hiding.secret import blanked
 from proxy.core.responses_events import ENDS, UNREADABLE
-from proxy.core.secret import blanked
-from proxy.core.sse import load_json
-from proxy.providers.contract import LARGE_BYTES
+from proxy.core.sizes import LARGE_BYTES
 from proxy.providers.p1_codex.socket.frames import MAX_GARBAGE, SIZE
 from proxy.providers.upstream.aiohttp_internals import OpenWebSocket
 
@@ -229,7 +228,7 @@ def _let_little_wait(transport: asyncio.Transport | None) -> None:
 
 def _event(text: str) -> dict[str, Any] | None:
     try:
-        event = load_long_json(text.encode()) if len(text) > LARGE_BYTES else load_json(text)
+        event = load_any_json(text)
     except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) else None

@@ -121,8 +121,8 @@ _remembered_digest = Remembered(_digest_of)
 
 @dataclass(frozen=True, slots=True)
 class ContinuationPlan:
-    """How a request is sent: after the response `previous`, over the socket `socket`, from input item `start` on; or
-    whole, for a `reason`."""
+    """The way to send a request: after the response `previous`, over the socket `socket`, from input item `start` on;
+    or whole, for a `reason`."""
 
     reason: str | None = None
     previous: str = ""

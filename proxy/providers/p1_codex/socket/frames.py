@@ -1,4 +1,4 @@
-"""What goes over a socket: the request as a frame, frames as events, and their faults. Pure."""
+"""The data on a socket: the request as a frame, frames as events, and their faults. Pure."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """How a socket failed: in words, and whether the request may be sent again. It may not when the model may still be
-    at work on it, nor when the fault would only recur. `unreadable`: the answer broke the rules."""
+    """The failure of a socket: in words, and whether the request may be sent again. It may not when the model may still
+    be at work on it, nor when the fault would only recur. `unreadable`: the answer broke the rules."""
 
     words: str
     repeatable: bool

@@ -52,7 +52,7 @@ class HandshakeFailed(Exception):
 
     @property
     def reason(self) -> str:
-        """What went wrong, for the log."""
+        """The failure, for the log."""
         return f"status {self.status}: {self.error.message}" if self.status else self.error.message
 
 

@@ -41,7 +41,7 @@ class PoolLimits:
 
 
 class Pooled(Protocol):
-    """What the pool needs of a socket: a unique number, and when it was opened."""
+    """The pool's view of a socket: a unique number, and when it was opened."""
 
     number: int
     born: float

@@ -7,11 +7,11 @@ before the client learns that the answer is over. `continuation` holds the rules
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proxy.core.identity import Owner
+from proxy.off_loop import in_thread_if
 from proxy.providers.p1_codex.socket.connection import Socket
 from proxy.providers.p1_codex.socket.continuation import (
     ContinuationPlan,
@@ -45,7 +45,7 @@ class TurnContinuation:
         def digested() -> tuple[Transcript | None, bytes]:
             return transcript_of(body.members["input"], limit, body), signature_of(body.members)
 
-        transcript, signature = await asyncio.to_thread(digested) if body.large else digested()
+        transcript, signature = await in_thread_if(body.large, digested)
         self._turn = self._states.reserve(owner, body.members, transcript, self._sockets.now(), signature)
 
     @property

@@ -1,4 +1,4 @@
-"""What is left of P2's quotas: one question to the API, whose undocumented answer is read leniently.
+"""The remaining quotas of P2: one question to the API, whose undocumented answer is read leniently.
 
 Its known form: `{"usage": {quota}, "limits": [{"window": {…}, "detail": {quota}}]}` with `{"limit": "100", "used": "3",
 "remaining": "97", "resetTime": "2026-10-01T12:00:00Z"}` as a quota. Numbers may be texts, names may be spelled

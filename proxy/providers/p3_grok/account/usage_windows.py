@@ -1,5 +1,4 @@
-"""What is left of P3's allowance, and the plan: two questions to the API, whose undocumented answers are read
-leniently.
+"""The remaining allowance of P3, and the plan: two questions to the API, whose undocumented answers are read leniently.
 
 The members that the vendor's client reads, any of which may be missing (amounts are cents of a dollar):
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from proxy.auth.store import Credential, CredentialFile, Fields
 from proxy.config import Config
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.errors import RequestError, SignInError
 from proxy.providers.accounts.account import AccountContext, Say
 from proxy.providers.accounts.stored import StoredAccount

@@ -1,4 +1,4 @@
-"""What is left of P4's subscription, asked of the gateway."""
+"""The remaining subscription of P4, asked of the gateway."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.text import printable
 from proxy.core.allowances.rate_limits import WEEK_MINUTES, moment_of
 from proxy.core.allowances.report import FULL, Allowance, AllowanceWindow
-from proxy.core.error_bodies import masked
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
+from proxy.core.hiding.texts import masked
 from proxy.core.upstream_failures import kind_of_status, passes
 from proxy.errors import ProxyError, RequestError, SignInError, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport, invalid_usage, with_ends_of_ours

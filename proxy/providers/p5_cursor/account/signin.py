@@ -25,8 +25,8 @@ from proxy.auth.refresh import Credentials, Lent, Renewal, is_refused, sign_in_h
 from proxy.auth.static_token import StaticToken
 from proxy.auth.store import Credential, CredentialFile, CredentialSource, Fields
 from proxy.auth.text import one_line
+from proxy.core.hiding.secret import Secret
 from proxy.core.identity import fits_header
-from proxy.core.secret import Secret
 from proxy.errors import PROGRAM, ProxyError, RequestError, SignInError, UpstreamError
 from proxy.providers.accounts.account import AccountContext, Say
 from proxy.providers.accounts.stored import StoredAccount, expiry

@@ -32,7 +32,7 @@ class OpenRuns:
 
     @property
     def closing(self) -> int:
-        """How many runs are being closed."""
+        """The number of runs that are being closed."""
         return len(self._closing)
 
     def find(self, owner: Owner | None) -> Run | None:

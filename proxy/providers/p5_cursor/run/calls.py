@@ -72,7 +72,7 @@ class OpenCalls:
 
     @property
     def beats_at(self) -> list[float]:
-        """When the next sign of life of each call is due."""
+        """The time of the next sign of life of each call."""
         return [call.beat_at for call in self._calls.values()]
 
     def beats(self, now: float) -> Iterator[int]:

@@ -15,9 +15,11 @@ from typing import Any
 
 import aiohttp
 
+from proxy.core.sizes import LARGE_BYTES
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.observe.capture.contract import NULL_ATTEMPT, AttemptCapture, RequestCapture
 from proxy.observe.timings import Timings
+from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Services
 from proxy.providers.p5_cursor.failures import HOST_CURE, PROFILE, document_error, refusal
 from proxy.providers.p5_cursor.run.watch import RunTimers
@@ -98,7 +100,7 @@ class Channels:
             return encode("BidiAppendRequest", {"data": data, "request_id": run, "append_seqno": number})
 
         # pictures take long enough for others to notice
-        body = await asyncio.to_thread(write) if len(message) > _PIECE else write()
+        body = await in_thread_if(len(message) > LARGE_BYTES, write)
         headers = self._headers(str(uuid.UUID(self._services.new_id())), APPEND_TYPE)
         response = await self._post(APPEND_PATH, headers, body, self._timers.append)
         if response.status != 200:

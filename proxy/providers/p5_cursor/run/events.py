@@ -16,7 +16,7 @@ EVENT_CHARS = 256
 
 @dataclass(slots=True)
 class RunOutput:
-    """How much a run has said, over all of its answers.
+    """The amount of a run's output, over all of its answers.
 
     tokens    sum of the counts that the service sent on the way
     chars     characters of text and thoughts

@@ -67,7 +67,7 @@ Results = Callable[[ExecRequest, str, str], list[Message]]
 
 
 class Denial(NamedTuple):
-    """How to deny an exec: `results` makes the results from it, the words for the model, and the workspace. The words
+    """The denial of an exec: `results` makes the results from it, the words for the model, and the workspace. The words
     say what is not available (`asked`), and name a shell command that does the same, "" for none."""
 
     asked: str

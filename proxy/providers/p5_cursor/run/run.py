@@ -29,7 +29,7 @@ from proxy.providers.p5_cursor.run.channels import Appends, Channels, EnvelopeSt
 from proxy.providers.p5_cursor.run.events import Event, RunOutput, WaitingEvents, as_events
 from proxy.providers.p5_cursor.run.replies import CANCEL, HEARTBEAT, Message, exec_heartbeat
 from proxy.providers.p5_cursor.run.requests import ServiceRequests
-from proxy.providers.p5_cursor.run.watch import RunTimers, RunWatch, Verdict
+from proxy.providers.p5_cursor.run.watch import RunTimers, RunWatch, WaitEnd
 from proxy.providers.p5_cursor.wire.envelopes import Envelope
 from proxy.providers.p5_cursor.wire.protobuf import WireError, encode, members
 
@@ -44,13 +44,13 @@ READ_AT_ONCE = 128 * 1024
 TOGETHER = 16
 
 #: The end of a wait in words.
-_WORDS: dict[Verdict, str] = {
-    Verdict.NO_START: "the service did not begin to answer; a proxy on the way that holds back streams looks the same",
-    Verdict.SILENT: "the service fell silent",
-    Verdict.NO_PROGRESS: "the service sent nothing but signs of life",
-    Verdict.TOO_LONG: "the run took too long",
-    Verdict.STALLED: "the service did not go on after the result of a tool",
-    Verdict.PAUSE_OVER: "the result of a tool did not come in time",
+_WORDS: dict[WaitEnd, str] = {
+    WaitEnd.NO_START: "the service did not begin to answer; a proxy on the way that holds back streams looks the same",
+    WaitEnd.SILENT: "the service fell silent",
+    WaitEnd.NO_PROGRESS: "the service sent nothing but signs of life",
+    WaitEnd.TOO_LONG: "the run took too long",
+    WaitEnd.STALLED: "the service did not go on after the result of a tool",
+    WaitEnd.PAUSE_OVER: "the result of a tool did not come in time",
 }
 
 
@@ -343,7 +343,7 @@ class Run:
     async def _expire(self) -> None:
         await asyncio.sleep(self._timers.pause)
         if self.offered is not None:
-            self._events.fail(_late(Verdict.PAUSE_OVER))
+            self._events.fail(_late(WaitEnd.PAUSE_OVER))
             self._silent(self)
 
     def _break(self, error: Exception) -> None:
@@ -373,9 +373,9 @@ class Run:
                 self._time_is_up(verdict)
                 return
 
-    def _time_is_up(self, verdict: Verdict) -> None:
+    def _time_is_up(self, verdict: WaitEnd) -> None:
         self._note("warn", "cursor_run_given_up", why=verdict.name.lower())
-        if verdict is Verdict.QUIET_END:
+        if verdict is WaitEnd.QUIET_END:
             self._end()
         else:
             self.fail(_late(verdict))
@@ -400,7 +400,7 @@ class Run:
     }
 
 
-def _late(verdict: Verdict) -> UpstreamError:
+def _late(verdict: WaitEnd) -> UpstreamError:
     return PROFILE.error(_WORDS[verdict], kind="upstream_timeout", repeatable=False)
 
 

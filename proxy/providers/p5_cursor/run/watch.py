@@ -1,4 +1,4 @@
-"""How long a run may be silent, idle or paused. Pure: the times are arguments, in seconds of any clock.
+"""Limits how long a run may be silent, idle or paused. Pure: the times are arguments, in seconds of any clock.
 
 Every byte is a sign of life; only envelopes other than heartbeats are progress. Silence means nothing while a tool of
 the client is at work, or while nothing is read because the output is not taken.
@@ -47,8 +47,8 @@ class RunTimers:
     cancel: float = 2.0
 
 
-class Verdict(Enum):
-    """What the end of a wait means."""
+class WaitEnd(Enum):
+    """The meaning of a wait's end."""
 
     NO_START = auto()
     SILENT = auto()
@@ -116,24 +116,24 @@ class RunWatch:
         self._blocked = False
         self._heard = self._moved = now
 
-    def limit(self) -> tuple[float, Verdict]:
+    def limit(self) -> tuple[float, WaitEnd]:
         """The next moment that has a meaning, if nothing happens before it, and its meaning."""
         if self._resting is not None:
-            return self._resting + self._timers.pause, Verdict.PAUSE_OVER
-        limits = [(self._began + self._rested + self._timers.whole, Verdict.TOO_LONG)]
+            return self._resting + self._timers.pause, WaitEnd.PAUSE_OVER
+        limits = [(self._began + self._rested + self._timers.whole, WaitEnd.TOO_LONG)]
         if not self._blocked:
             limits += self._silences()
         return min(limits, key=lambda limit: limit[0])
 
-    def _silences(self) -> list[tuple[float, Verdict]]:
+    def _silences(self) -> list[tuple[float, WaitEnd]]:
         timers = self._timers
         if self._heard is None:
-            return [(self._began + timers.first, Verdict.NO_START)]
-        limits = [(self._moved + timers.progress, Verdict.NO_PROGRESS)]
+            return [(self._began + timers.first, WaitEnd.NO_START)]
+        limits = [(self._moved + timers.progress, WaitEnd.NO_PROGRESS)]
         if self._visible and not self._inside:
-            limits.append((self._heard + timers.quiet_end, Verdict.QUIET_END))
+            limits.append((self._heard + timers.quiet_end, WaitEnd.QUIET_END))
         else:
-            limits.append((self._heard + timers.silence, Verdict.SILENT))
+            limits.append((self._heard + timers.silence, WaitEnd.SILENT))
         if self._delivered is not None:
-            limits.append((max(self._delivered, self._moved) + timers.stalled, Verdict.STALLED))
+            limits.append((max(self._delivered, self._moved) + timers.stalled, WaitEnd.STALLED))
         return limits

@@ -1,5 +1,5 @@
-"""What carries messages. The headers of a call are those of the vendor's command line, as which the service knows us.
-The envelopes are Connect's: one byte of flags, four of length (big endian), the payload."""
+"""The envelopes of messages. The headers of a call are those of the vendor's command line, as which the service knows
+us. The envelopes are Connect's: one byte of flags, four of length (big endian), the payload."""
 
 from __future__ import annotations
 

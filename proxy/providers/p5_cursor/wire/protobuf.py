@@ -68,7 +68,7 @@ _Write = Callable[[Writer, Any, int], int]
 
 @dataclass(frozen=True, slots=True)
 class OutRow:
-    """How one field is written."""
+    """The rules to write one field."""
 
     number: int
     name: str

@@ -79,7 +79,7 @@ class Reader:
         return found
 
     def _fields(self, at: int, end: int) -> list[tuple[int, int, int]]:
-        """For each field its tag, then the number of a varint or the start of its content, and the end.
+        """Yields for each field its tag, then the number of a varint or the start of its content, and the end.
 
         A list, and one-byte numbers without a call: this runs three times for each piece of text."""
         data, left = self.data, self._left
@@ -108,7 +108,7 @@ class Reader:
             start = at
             at += size
             if at > end:
-                raise WireError("a field that ends behind its message, or a group")
+                raise WireError("a field that ends after its message, or a group")
             found.append((tag, start, at))
         self._left = left
         return found
@@ -140,7 +140,7 @@ _Put = Callable[[dict[str, Any], str, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How to read a field of one wire type."""
+    """The rules to read a field of one wire type."""
 
     name: str
     oneof: bool

@@ -93,7 +93,7 @@ def image_answer(
 
 
 def transcript(file: Part, language: str | None, headers: Mapping[str, str]) -> MediaAnswer:
-    """What the service hears: the recording's kind, length and language."""
+    """The transcript of the service: the recording's kind, length and language."""
     words = f"This is a recording of {len(file.data)} bytes, {_format(file.data)} as {file.kind}"
     seconds = _seconds(file.data)
     words += f", {seconds:.2f} seconds long" if seconds is not None else ""

@@ -95,7 +95,7 @@ _HEADERS: Table = (
 )
 
 
-class Picture(NamedTuple):
+class ReceivedPicture(NamedTuple):
     """A received picture, as tests look at it instead of its bytes."""
 
     media_type: str
@@ -164,13 +164,13 @@ def check_generation(body: Any) -> None:
     check(body, GENERATION)
 
 
-def check_edit(body: Any) -> list[Picture]:
+def check_edit(body: Any) -> list[ReceivedPicture]:
     """The pictures to edit. Raises Refused."""
     check(body, EDIT)
     return [_picture(item["image_url"], number) for number, item in enumerate(body["images"])]
 
 
-def _picture(url: str, number: int) -> Picture:
+def _picture(url: str, number: int) -> ReceivedPicture:
     kind, _, text = url.removeprefix("data:").partition(";base64,")
     where = f"images[{number}]"
     try:
@@ -186,7 +186,7 @@ def _picture(url: str, number: int) -> Picture:
     # stray bits after the last byte: no encoder writes such text
     if base64.b64encode(data[-3:] if len(data) % 3 == 0 else data[-(len(data) % 3) :]).decode() != text[-4:]:
         raise _bad_image("is not base64", where)
-    return Picture(kind, len(data), hashlib.sha256(data).hexdigest())
+    return ReceivedPicture(kind, len(data), hashlib.sha256(data).hexdigest())
 
 
 def _bad_image(words: str, where: str, status: int = 400) -> Refused:

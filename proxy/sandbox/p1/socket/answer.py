@@ -161,7 +161,6 @@ def _closed(answer: SocketAnswer, code: int, reason: str = "") -> SocketAnswer:
 
 
 def _pings_only(answer: SocketAnswer, after: str = "created", count: int = 1000, every_s: float = 0.05) -> list[Action]:
-    """Sends only pings for a while."""
     pulse: list[Action] = [_PING, Pause(every_s)]
     return insert(answer, after, *(pulse * count))
 

@@ -21,7 +21,7 @@ from proxy.sandbox.p1.socket.link import Keepalive, not_found, slow_down, too_ol
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.play.player import Player, cut, drain
-from proxy.sandbox.upstream import MAX_BODY_BYTES, Prepared, Received, Socket, read_json
+from proxy.sandbox.upstream import MAX_BODY_BYTES, CheckedRequest, Received, Socket, read_json
 from proxy.sandbox.wires.answer import Event
 from proxy.sandbox.wires.field_checks import check, members
 from proxy.sandbox.wires.refusal import Refused, detail, invalid
@@ -225,7 +225,7 @@ class SocketSession:
         if turn.warm_up:
             answer.clear(message=False)
             return answer, answer.finished(answer.stream()), Pace()
-        outcome, pace = self.p1.decide(Prepared(SOCKET_WIRE, answer, instead=instead), seen.body)
+        outcome, pace = self.p1.decide(CheckedRequest(SOCKET_WIRE, answer, instead=instead), seen.body)
         if isinstance(outcome, Reply):
             seen.status = outcome.status
             outcome = [error_event(outcome.status, outcome.body, outcome.headers)]

@@ -25,7 +25,7 @@ AHEAD_BYTES = 64 * 1024
 
 
 class Link(NamedTuple):
-    """How a socket reaches its client. None: no limit.
+    """The connection of a socket to its client. None: no limit.
 
     bytes_per_s  speed of the client's bytes
     ping_s       how often the server pings, with a request under way or without

@@ -93,7 +93,7 @@ def _late_thought(answer: ChatAnswer) -> list[Action]:
 def _usage(answer: ChatAnswer, where: str = "missing") -> list[Action]:
     """Sends the usage in one place only: "own", "finish", "choice", or "missing"."""
     if where not in (*USAGE_PLACES, "missing"):
-        raise ValueError(f"usage stands in {', '.join(USAGE_PLACES)} or is missing")
+        raise ValueError(f"usage is in {', '.join(USAGE_PLACES)} or is missing")
     answer.usage_places, answer.asked_usage = [where], True
     return answer.stream()
 

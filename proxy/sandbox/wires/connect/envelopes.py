@@ -81,7 +81,7 @@ def connect_error(code: str | None, message: str | None = None, debug: dict[str,
     return error
 
 
-class Failed(Exception):
+class FailedCall(Exception):
     """A failed call, as a Connect error: it ends a stream, or answers another call."""
 
     def __init__(self, code: str, message: str, debug: dict[str, Any] | None = None) -> None:

@@ -74,7 +74,6 @@ def _text(content: Any) -> str:
 
 
 def _images(content: Any) -> tuple[str, ...]:
-    """The kinds of the pictures."""
     if isinstance(content, str):
         return ()
     sources = [block["source"] for block in content if block["type"] == "image"]

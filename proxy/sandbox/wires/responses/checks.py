@@ -153,7 +153,7 @@ _CALL_ID = text("call_id", "filled")
 
 
 def _of_codex(item: Any, where: str, seen: Checked) -> None:
-    """Refuses what only the backend behind the vendor's own client knows."""
+    """Refuses members that only the backend of the vendor's own client accepts."""
     if seen.rules.codex:
         return
     if item["type"] == "configuration_update":

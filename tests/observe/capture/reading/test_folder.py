@@ -41,7 +41,7 @@ def test_artifacts_come_in_the_order_of_writing(tmp_path: Path, traffic: Path) -
         "events/000001-050-downstream-event.json",
         "events/000002-050-downstream-event.json",
     ]
-    assert capture.told(UPSTREAM_REQUEST) == {"b": 2}, "the last attempt"
+    assert capture.read_object(UPSTREAM_REQUEST) == {"b": 2}, "the last attempt"
 
 
 #: name of what stands in a session's folder, or in a capture's
@@ -82,7 +82,7 @@ def test_what_is_no_object_is_unreadable(data: bytes, tmp_path: Path, traffic: P
     (folder / "001-000-metadata.json").write_bytes(data)
     (capture,) = captures_in(traffic)
     artifact = capture.last(METADATA)
-    assert artifact is not None and capture.told(METADATA) == {}
+    assert artifact is not None and capture.read_object(METADATA) == {}
     with pytest.raises(Unreadable, match=r"001-000-metadata\.json: not"):
         artifact.object()
 

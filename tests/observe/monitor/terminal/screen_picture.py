@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from xml.sax.saxutils import escape
 
-from proxy.observe.monitor.terminal.cells import Line, Run, line_width, width_of
+from proxy.observe.monitor.terminal.cells import Line, Span, line_width, width_of
 from proxy.observe.monitor.terminal.display import GROUND, LOOKS
 
 #: Of a cell, in the units of the picture; `UP`: from its lower edge to the line that letters stand on.
@@ -58,15 +58,15 @@ def _line(line: Line, top: int) -> Iterator[str]:
             yield f'<text class="{_name(run)}" {size}>{escape(shown)}</text>'
 
 
-def _name(run: Run) -> str:
+def _name(run: Span) -> str:
     return (run.role or "text") + "-chosen" * run.chosen
 
 
-def _pair(run: Run) -> tuple[int, int]:
+def _pair(run: Span) -> tuple[int, int]:
     return LOOKS[run.role].pair(True, run.chosen)
 
 
-def _weight(run: Run) -> str:
+def _weight(run: Span) -> str:
     return ";font-weight:bold" if "bold" in LOOKS[run.role].emphasis else ""
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from samples import rows
 
 from proxy.observe.monitor.terminal import screen
-from proxy.observe.monitor.terminal.cells import Run, clean, cut, fit, laid_over, line_width, width_of, wrap
+from proxy.observe.monitor.terminal.cells import Span, clean, cut, fit, laid_over, line_width, width_of, wrap
 from proxy.observe.monitor.terminal.columns import TABLES, columns_of, tier_of
 from proxy.observe.monitor.terminal.display import ASCII, LOOKS, as_ascii
 from proxy.observe.monitor.terminal.view import PANES, Pane, View
@@ -52,8 +52,8 @@ def test_any_text_fits_and_cannot_command_the_terminal(text: str, width: int) ->
 
 @given(text=st.text(), over=st.text(max_size=8), left=st.integers(0, 20))
 def test_a_line_over_a_line_keeps_its_width(text: str, over: str, left: int) -> None:
-    line = (Run(fit(text, 40)),)
-    assert line_width(laid_over(line, (Run(cut(clean(over), 20)),), left)) == 40
+    line = (Span(fit(text, 40)),)
+    assert line_width(laid_over(line, (Span(cut(clean(over), 20)),), left)) == 40
 
 
 @rows(

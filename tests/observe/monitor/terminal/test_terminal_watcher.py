@@ -14,7 +14,7 @@ import pytest
 from proxy.observe.monitor.terminal import watcher as watching
 from proxy.observe.monitor.terminal.cells import Line
 from proxy.observe.monitor.terminal.view import View
-from proxy.observe.monitor.terminal.watcher import Seen, Watcher
+from proxy.observe.monitor.terminal.watcher import ShownSnapshot, Watcher
 
 from .shown import NOW, SNAPSHOT, text_of
 
@@ -65,7 +65,7 @@ class Watched:
         self.surface = surface
         self.quits = 0
         self.watcher = Watcher(
-            lambda: Seen(SNAPSHOT, "gone"), self._quit, lambda: surface, view=View(), clock=lambda: NOW, **more
+            lambda: ShownSnapshot(SNAPSHOT, "gone"), self._quit, lambda: surface, view=View(), clock=lambda: NOW, **more
         )  # type: ignore[arg-type]
 
     def _quit(self) -> None:
@@ -113,7 +113,7 @@ def test_a_terminal_that_cannot_be_taken_is_such_a_failure() -> None:
     def refuse() -> Remembering:
         raise RuntimeError("no terminal")
 
-    watcher = Watcher(lambda: Seen(SNAPSHOT), lambda: quits.append(True), refuse, view=View())
+    watcher = Watcher(lambda: ShownSnapshot(SNAPSHOT), lambda: quits.append(True), refuse, view=View())
     watcher.start()
     watcher.close()
     assert quits and str(watcher.error) == "no terminal"

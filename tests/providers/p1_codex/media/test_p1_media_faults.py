@@ -87,7 +87,11 @@ SHARED: list[Row] = [
         {"message": "No image: 'data:image/png;base64,iVBORw0K'."},
         Refused(400, "moderation_blocked", BAD, words=": No image: '[redacted data-url len=30]'."),
     ),
-    ("refused", {"message": "Bearer abcdefghijkl"}, Refused(400, "moderation_blocked", BAD, words="[redacted]")),
+    (
+        "refused",
+        {"message": "Bearer abcdefghijkl"},
+        Refused(400, "moderation_blocked", BAD, words="Bearer [redacted len=12]"),
+    ),
     *(
         ("refused", {"status": status, "shape": "text"}, Refused(status, type=BAD))
         for status in (402, 404, 408, 409, 413, 418, 422, 425, 451)

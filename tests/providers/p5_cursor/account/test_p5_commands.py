@@ -19,7 +19,7 @@ from processes import environment, finished, forked, run, start
 
 from proxy.cli import main
 from proxy.cli.command import Context
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.loading import load
 from proxy.providers.p5_cursor.account import signin
 from proxy.sandbox.oauth.jwt import unsigned_jwt

@@ -12,7 +12,7 @@ from cursor_talk import Talk, all_over, calls, result, said
 from harness import Answer, Live, ask
 from samples import each
 
-from proxy.core.secret import Secret
+from proxy.core.hiding.secret import Secret
 from proxy.sandbox import Sandbox
 
 #: Path, body. The OpenAI-style routes take streams of a session only.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from samples import rows
 
-from proxy.providers.p5_cursor.run.watch import RunTimers, RunWatch, Verdict
+from proxy.providers.p5_cursor.run.watch import RunTimers, RunWatch, WaitEnd
 
 TIMERS = RunTimers()
 
@@ -56,49 +56,53 @@ def taken_back(at: float) -> Step:
 def blocked(start: float, end: float) -> Step:
     def step(watch: RunWatch) -> None:
         watch.block()
-        assert watch.limit() == (1800, Verdict.TOO_LONG)
+        assert watch.limit() == (1800, WaitEnd.TOO_LONG)
         watch.unblock(end)
 
     return step
 
 
-STORIES: dict[str, tuple[list[Step], float, Verdict]] = {
-    "nothing at all": ([], 45, Verdict.NO_START),
-    "one heartbeat, then silence": ([heartbeat(5)], 65, Verdict.SILENT),
-    "silence behind a text ends the turn": ([said(10)], 40, Verdict.QUIET_END),
-    "heartbeats count as life behind a text": ([said(10), heartbeat(39)], 69, Verdict.QUIET_END),
-    "silence behind a thought is no end": ([thought(10)], 70, Verdict.SILENT),
-    "silence behind a text and a thought ends the turn": ([said(5), thought(10)], 40, Verdict.QUIET_END),
+STORIES: dict[str, tuple[list[Step], float, WaitEnd]] = {
+    "nothing at all": ([], 45, WaitEnd.NO_START),
+    "one heartbeat, then silence": ([heartbeat(5)], 65, WaitEnd.SILENT),
+    "silence behind a text ends the turn": ([said(10)], 40, WaitEnd.QUIET_END),
+    "heartbeats count as life behind a text": ([said(10), heartbeat(39)], 69, WaitEnd.QUIET_END),
+    "silence behind a thought is no end": ([thought(10)], 70, WaitEnd.SILENT),
+    "silence behind a text and a thought ends the turn": ([said(5), thought(10)], 40, WaitEnd.QUIET_END),
     "a thought behind a result is an answer": (
         [rest(10), result(100), thought(110), *map(heartbeat, range(115, 300, 5))],
         355,
-        Verdict.SILENT,
+        WaitEnd.SILENT,
     ),
-    "an envelope that comes slowly is life, and no end of the turn": ([said(10), half(39)], 99, Verdict.SILENT),
-    "nothing but heartbeats": ([*map(heartbeat, range(5, 596, 5))], 600, Verdict.NO_PROGRESS),
-    "long thinking": ([progress(300), *map(heartbeat, range(305, 896, 5))], 900, Verdict.NO_PROGRESS),
-    "all of a run": ([*map(progress, range(1, 1800, 10))], 1800, Verdict.TOO_LONG),
+    "an envelope that comes slowly is life, and no end of the turn": ([said(10), half(39)], 99, WaitEnd.SILENT),
+    "nothing but heartbeats": ([*map(heartbeat, range(5, 596, 5))], 600, WaitEnd.NO_PROGRESS),
+    "long thinking": ([progress(300), *map(heartbeat, range(305, 896, 5))], 900, WaitEnd.NO_PROGRESS),
+    "all of a run": ([*map(progress, range(1, 1800, 10))], 1800, WaitEnd.TOO_LONG),
     "a client may take its time": (
         [heartbeat(5), rest(10), *map(heartbeat, range(15, 1000, 5))],
         1810,
-        Verdict.PAUSE_OVER,
+        WaitEnd.PAUSE_OVER,
     ),
-    "for each of its tools": ([heartbeat(5), rest(10), rest(1000)], 2800, Verdict.PAUSE_OVER),
+    "for each of its tools": ([heartbeat(5), rest(10), rest(1000)], 2800, WaitEnd.PAUSE_OVER),
     "pauses are no part of the whole": (
         [heartbeat(5), rest(10), result(1010), *map(said, range(1011, 2799, 20))],
         2800,
-        Verdict.TOO_LONG,
+        WaitEnd.TOO_LONG,
     ),
     "nothing but heartbeats behind a result": (
         [said(5), rest(10), result(100), *map(heartbeat, range(105, 156, 5))],
         160,
-        Verdict.STALLED,
+        WaitEnd.STALLED,
     ),
-    "what is no answer puts that off": ([rest(10), result(100), progress(120), heartbeat(150)], 180, Verdict.STALLED),
-    "an answer behind a result is one": ([rest(10), result(100), said(110)], 140, Verdict.QUIET_END),
-    "silence behind a result is no end": ([said(5), rest(10), result(100)], 160, Verdict.SILENT),
-    "a call that was taken back": ([heartbeat(5), rest(10), taken_back(50)], 110, Verdict.SILENT),
-    "nobody reads": ([said(5), blocked(10, 500)], 530, Verdict.QUIET_END),
+    "what is no answer puts that off": (
+        [rest(10), result(100), progress(120), heartbeat(150)],
+        180,
+        WaitEnd.STALLED,
+    ),
+    "an answer behind a result is one": ([rest(10), result(100), said(110)], 140, WaitEnd.QUIET_END),
+    "silence behind a result is no end": ([said(5), rest(10), result(100)], 160, WaitEnd.SILENT),
+    "a call that was taken back": ([heartbeat(5), rest(10), taken_back(50)], 110, WaitEnd.SILENT),
+    "nobody reads": ([said(5), blocked(10, 500)], 530, WaitEnd.QUIET_END),
 }
 
 

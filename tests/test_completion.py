@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from proxy.cli.command import Context
-from proxy.cli.launch.completion import SCRIPTS, shapes
-from proxy.cli.main import COMMANDS
+from proxy.cli.launch import completion as command
+from proxy.cli.main import COMMANDS, main
 
-FOUND = shapes(COMMANDS, Context())
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts" / "lib"))
+
+from completion import SCRIPTS, script, shapes
 
 #: what is typed -> words that must be proposed, one that must not
 TYPED: list[tuple[str, set[str], str]] = [
@@ -32,13 +35,13 @@ TYPED: list[tuple[str, set[str], str]] = [
 ]
 
 
-def bash(script: str, typed: str, folder: Path) -> set[str]:
-    code = script + 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _model_proxy; printf "%s\\n" "${COMPREPLY[@]}"'
+def bash(text: str, typed: str, folder: Path) -> set[str]:
+    code = text + 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _model_proxy; printf "%s\\n" "${COMPREPLY[@]}"'
     return run(["bash", "--norc", "-c", code, "bash", *typed.split(" ")], folder)
 
 
-def fish(script: str, typed: str, folder: Path) -> set[str]:
-    (folder / "script").write_text(script)
+def fish(text: str, typed: str, folder: Path) -> set[str]:
+    (folder / "script").write_text(text)
     lines = run(["fish", "--no-config", "-c", "source script; complete -C $argv[1]", typed], folder)
     return {line.partition("\t")[0] for line in lines}
 
@@ -56,19 +59,25 @@ SHELLS = {"bash": bash, "fish": fish}
 @pytest.mark.parametrize(("typed", "proposed", "absent"), TYPED)
 def test_a_shell_proposes(shell: str, typed: str, proposed: set[str], absent: str, tmp_path: Path) -> None:
     (tmp_path / "faults.json").touch()
-    found = SHELLS[shell](SCRIPTS[shell](FOUND), typed, tmp_path)
+    found = SHELLS[shell](script(shell), typed, tmp_path)
     assert found >= proposed and absent not in found
 
 
 def test_every_command_is_in_every_script_and_hidden_options_in_none() -> None:
-    for script in (write(FOUND) for write in SCRIPTS.values()):
-        assert all(command.name in script for command in COMMANDS) and "until-unused" not in script
+    for text in map(script, SCRIPTS):
+        assert all(command.name in text for command in COMMANDS) and "until-unused" not in text
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_the_command_prints_the_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tuple(SCRIPTS) == command.SHELLS
+    assert main(["completion", shell]) == 0 and capsys.readouterr().out == script(shell)
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh")
 def test_zsh_reads_the_script(tmp_path: Path) -> None:
     """Its functions are defined and registered; `_arguments` itself only works at a prompt."""
-    (tmp_path / "script").write_text(SCRIPTS["zsh"](FOUND))
+    (tmp_path / "script").write_text(script("zsh"))
     code = "autoload -Uz compinit; compinit -u -D; source ./script; print $_comps[model-proxy]"
     assert run(["zsh", "-f", "-c", code], tmp_path) == {"_model_proxy"}
 

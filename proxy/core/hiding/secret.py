@@ -14,8 +14,9 @@ from itertools import count
 from typing import final
 from urllib.parse import quote
 
-#: What stands in place of a secret.
+#: What is shown in place of a secret, and what finds any such note: captures are replayed by them.
 BLANK = "[redacted]"
+NOTE = re.compile(r"\[(?:redacted|bytes)(?: [a-z0-9-]+)?(?: len=(?P<length>\d+))?\]")
 #: Secrets that are looked for, the youngest: a process has some for each account, and those of its settings.
 MAX_LIVE = 256
 #: Shorter secrets stand in texts by chance: they are taken out as whole words, and only where they have a digit; below
@@ -62,7 +63,7 @@ class Secret:
         return hash(("Secret", self._value))
 
     def __repr__(self) -> str:
-        return f"[redacted len={len(self._value)}]"
+        return length_note(self._value)
 
     __str__ = __repr__
 
@@ -71,6 +72,15 @@ class Secret:
 
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("a Secret is not serialised")
+
+
+def length_note(hidden: str, kind: str = "") -> str:
+    """The note in place of a text, of a kind that has a name.
+
+    >>> length_note("abc"), length_note("iVBORw0KGgo", "base64")
+    ('[redacted len=3]', '[redacted base64 len=11]')
+    """
+    return f"[redacted {kind} len={len(hidden)}]" if kind else f"[redacted len={len(hidden)}]"
 
 
 class _Live:

@@ -1,11 +1,11 @@
-"""The captures of the program: the switch, and what is recorded on the event loop, as messages to a writer.
+"""The captures of the program: calls on the event loop become messages to a writer.
 
-A message is a tuple of what was told and the number of its capture, then:
+A message is a tuple of its name and the number of its capture, then:
 
     begin     folder, the request as a dict, when
     attempt   number, transport, method, url, headers, body, details, when
     answered  number, status, headers, details, when       refused, data, failed  number, value
-    events    number, marshalled list                      sent                   the same
+    events    number, marshalled list                      sent                   number, marshalled list
     streamed  bytes                                        replied                bytes
     ended     outcome, status, error, messages lost, when
 
@@ -22,7 +22,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from proxy.core.secret import blanked, blanked_bytes
+from proxy.core.hiding.secret import blanked, blanked_bytes
 from proxy.observe.capture.contract import (
     NULL_ATTEMPT,
     NULL_CAPTURE,
@@ -37,13 +37,13 @@ from proxy.observe.capture.writing.files import CaptureLimits
 from proxy.observe.lifecycle import Log
 
 #: Takes a message and its size in bytes; False when there is no room for it.
-Tell = Callable[[tuple[Any, ...], int], bool]
+Send = Callable[[tuple[Any, ...], int], bool]
 
-#: What a message weighs beside its bytes.
+#: Size of a message besides its bytes.
 MESSAGE_BYTES = 512
 
-#: A request whose body is larger is not shown in its other form: a dict of that size takes the interpreter too long to
-#: hand over. Both forms say the same.
+#: The converted form of a larger body is left out: a dict of that size takes too long to hand over, and it says the
+#: same as the body.
 MAX_CONVERTED_BYTES = 4 * 1024 * 1024
 
 _FIELDS = tuple(field.name for field in fields(CapturedRequest))
@@ -51,44 +51,44 @@ _FIELDS = tuple(field.name for field in fields(CapturedRequest))
 _UNTOLD = marshal.dumps([{"type": "unprintable"}])
 
 
-class ToldCaptures:
-    """Begins captures below `<root>/traffic`; what is told of them goes to `tell`.
+class QueuedCaptures:
+    """Begins captures below `<root>/traffic`; their messages go to `send`.
 
-    >>> captures = ToldCaptures(root, lambda message, _size: writer.take(message) or True)   # doctest: +SKIP
+    >>> captures = QueuedCaptures(root, lambda message, _size: writer.take(message) or True)   # doctest: +SKIP
     """
 
     on = True
 
-    def __init__(self, root: Path, tell: Tell, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, root: Path, send: Send, clock: Callable[[], float] = time.monotonic) -> None:
         self._root = root
-        self._tell = tell
+        self._send = send
         self._clock = clock
         self._numbers = itertools.count(1)
 
-    def begin(self, request: CapturedRequest) -> ToldCapture | None:
-        """The capture; None when there is no room to tell of it."""
+    def begin(self, request: CapturedRequest) -> QueuedCapture | None:
+        """The capture; None when its message found no room."""
         # two models of one provider may be asked for one request, and no folder is written to twice
         name = f"{request.request_id}-{request.earlier + 1}" if request.earlier else request.request_id
         path = capture_path(self._root, request.session, request.number, request.provider, name)
         number = next(self._numbers)
         size = len(request.body)
-        told = {name: getattr(request, name) for name in _FIELDS}
-        told["headers"] = _pairs(request.headers)
+        facts = {name: getattr(request, name) for name in _FIELDS}
+        facts["headers"] = _pairs(request.headers)
         if request.converted is not None:
-            told["converted"] = _converted(request.converted, size)
+            facts["converted"] = _converted(request.converted, size)
             size *= 2
-        if not self._tell(("begin", number, str(path), told, self._clock()), size + MESSAGE_BYTES):
+        if not self._send(("begin", number, str(path), facts, self._clock()), size + MESSAGE_BYTES):
             return None
-        return ToldCapture(number, str(path), size, self._tell, self._clock)
+        return QueuedCapture(number, str(path), size, self._send, self._clock)
 
 
 def _pairs(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Names of foreign mappings are texts of a class of their own, which cannot be marshalled."""
+    """The headers as plain texts: names of foreign mappings may be of a subclass, which cannot be marshalled."""
     return [(str(name), str(value)) for name, value in headers.items()]
 
 
 def _blanked_pairs(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The same of an upstream's headers: the writer knows the secrets of this request only."""
+    """The headers of an upstream, without secrets: the writer knows those of this request only."""
     return [(name, blanked(value)) for name, value in _pairs(headers)]
 
 
@@ -96,15 +96,15 @@ def _converted(body: Mapping[str, Any], size: int) -> Mapping[str, Any]:
     return body if size <= MAX_CONVERTED_BYTES else {"left_out": f"the request has {size} bytes"}
 
 
-class ToldCapture:
-    """One request. After a message that found no room the rest of it is counted only, up to its end: a stream with
-    holes would be read wrong."""
+class QueuedCapture:
+    """One request. After a message that found no room, later ones are only counted: a stream with holes would be
+    misread."""
 
-    def __init__(self, number: int, place: str, size: int, tell: Tell, clock: Callable[[], float]) -> None:
+    def __init__(self, number: int, place: str, size: int, send: Send, clock: Callable[[], float]) -> None:
         self.place = place
         self._number = number
         self._size = size
-        self._send = tell
+        self._send = send
         self._clock = clock
         self._attempts = 0
         self._lost = 0
@@ -116,24 +116,24 @@ class ToldCapture:
         self._attempts += 1
         number = self._attempts
         size = len(body) if isinstance(body, bytes) else self._size
-        told = (number, transport, method, url, _pairs(headers), body, details, self._clock())
-        if not self.tell(("attempt", self._number, *told), size):
+        attempt = (number, transport, method, url, _pairs(headers), body, details, self._clock())
+        if not self.send(("attempt", self._number, *attempt), size):
             return NULL_ATTEMPT
-        return ToldAttempt(self.tell, self._number, number, self._clock)
+        return QueuedAttempt(self.send, self._number, number, self._clock)
 
     def streamed(self, data: bytes) -> None:
-        self.tell(("streamed", self._number, data), len(data))
+        self.send(("streamed", self._number, data), len(data))
 
     def replied(self, body: bytes) -> None:
-        self.tell(("replied", self._number, body), len(body))
+        self.send(("replied", self._number, body), len(body))
 
     def ended(self, outcome: str, status: int | None, error: str | None = None) -> None:
         if not self._over:
             self._over = True
-            # Never refused for its size: there is one for each capture that was begun.
+            # never refused for its size: there is only one for each capture
             self._send(("ended", self._number, outcome, status, error, self._lost, self._clock()), 0)
 
-    def tell(self, message: tuple[Any, ...], size: int) -> bool:
+    def send(self, message: tuple[Any, ...], size: int) -> bool:
         """Whether the message found room."""
         if self._over:
             return False
@@ -143,25 +143,25 @@ class ToldCapture:
         return True
 
 
-class ToldAttempt:
+class QueuedAttempt:
     """One attempt of a request."""
 
-    __slots__ = ("_clock", "_number", "_tell", "_to")
+    __slots__ = ("_clock", "_number", "_send", "_to")
 
-    def __init__(self, tell: Tell, to: int, number: int, clock: Callable[[], float]) -> None:
-        self._tell = tell
+    def __init__(self, send: Send, to: int, number: int, clock: Callable[[], float]) -> None:
+        self._send = send
         self._to = to
         self._number = number
         self._clock = clock
 
     def answered(self, status: int, headers: Mapping[str, str], **details: Any) -> None:
-        self._tell(("answered", self._to, self._number, status, _blanked_pairs(headers), details, self._clock()), 0)
+        self._send(("answered", self._to, self._number, status, _blanked_pairs(headers), details, self._clock()), 0)
 
     def refused(self, body: bytes) -> None:
-        self._tell(("refused", self._to, self._number, blanked_bytes(body)), len(body))
+        self._send(("refused", self._to, self._number, blanked_bytes(body)), len(body))
 
     def data(self, chunk: bytes) -> None:
-        self._tell(("data", self._to, self._number, chunk), len(chunk))
+        self._send(("data", self._to, self._number, chunk), len(chunk))
 
     def events(self, events: Sequence[Mapping[str, Any]]) -> None:
         self._marshalled("events", [*events])
@@ -170,28 +170,27 @@ class ToldAttempt:
         self._marshalled("sent", [message])
 
     def failed(self, error: str) -> None:
-        self._tell(("failed", self._to, self._number, error), len(error))
+        self._send(("failed", self._to, self._number, error), len(error))
 
     def _marshalled(self, what: str, values: Any) -> None:
-        """As bytes at once: that costs a microsecond, less than to find out how large the values are, and it would have
-        to be done anyway."""
+        """Marshals at once: it takes a microsecond, less than measuring the values, and has to be done anyway."""
         try:
             data = marshal.dumps(values, 2)
         except ValueError:
             data = _UNTOLD
-        self._tell((what, self._to, self._number, data), len(data))
+        self._send((what, self._to, self._number, data), len(data))
 
 
 class FolderCaptures:
     """Captures in `<state_root>/traffic`. See `proxy.observe.capture.contract.Captures`.
 
-    Nothing is started before the first request. What fails, or finds no room, is told to the log, each kind once.
+    Nothing is started before the first request. Each kind of failure is logged once, a full queue too.
     """
 
     def __init__(self, state_root: Path, limits: CaptureLimits, log: Log) -> None:
         self._log = log
         self._channel = Channel(state_root, limits, self._report)
-        self._captures = ToldCaptures(state_root, self._channel.tell)
+        self._captures = QueuedCaptures(state_root, self._channel.send)
 
     @property
     def on(self) -> bool:
@@ -201,7 +200,7 @@ class FolderCaptures:
         return (self._captures.begin(request) if self._channel.on else None) or NULL_CAPTURE
 
     def close(self, timeout: float) -> bool:
-        """Writes what waits, for at most so many seconds; False when something was lost. Blocks."""
+        """Writes what is queued, for at most `timeout` seconds; False when something was lost. Blocks."""
         whole = self._channel.close(timeout)
         if not whole:
             self._report("warn", "captures_cut", {"reason": f"they were not written within {timeout:g} s"})

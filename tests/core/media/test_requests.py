@@ -21,25 +21,20 @@ from core.media.test_image_requests import EDITS, FORMS, GENERATIONS
 from core.media.test_transcription_requests import NAMES, REQUESTS
 from core.strategies import cut_places, pieces
 from proxy.core.invalid import InvalidRequest, TooLarge
+from proxy.core.media.content_types import boundary_of
+from proxy.core.media.image_requests import EditForm, ImageJson
 from proxy.core.media.pieces import BLOCK, Pieces
-from proxy.core.media.readers import (
-    BodyReader,
-    body_too_large,
-    boundary_of,
-    edit_form,
-    edit_json,
-    generation_json,
-    transcription_form,
-)
-from proxy.core.media.requests import ImageRequest, TranscriptionRequest
+from proxy.core.media.recording_form import RecordingForm
+from proxy.core.media.refusals import body_too_large
+from proxy.core.media.requests import BodyReader, ImageRequest, TranscriptionRequest
 from proxy.server.request.replies import as_proxy_error
 
 Make = Callable[[], BodyReader[Any]]
 
-GENERATION: Make = lambda: generation_json(MODEL)  # noqa: E731
-EDIT: Make = lambda: edit_json(MODEL)  # noqa: E731
-EDIT_FORM: Make = lambda: edit_form(BOUNDARY, MODEL)  # noqa: E731
-TRANSCRIPTION: Make = lambda: transcription_form(BOUNDARY)  # noqa: E731
+GENERATION: Make = lambda: ImageJson(MODEL, edits=False)  # noqa: E731
+EDIT: Make = lambda: ImageJson(MODEL, edits=True)  # noqa: E731
+EDIT_FORM: Make = lambda: EditForm(BOUNDARY, MODEL)  # noqa: E731
+TRANSCRIPTION: Make = lambda: RecordingForm(BOUNDARY)  # noqa: E731
 
 LONG_PNG = PNG + bytes(range(256)) * 20
 LONG_EDIT = {"prompt": 'a\n"fox" é😀' * 300, "images": [{"image_url": data_url(LONG_PNG)}] * 3, "n": 2}
@@ -214,10 +209,10 @@ def test_pieces_are_as_large_as_a_block(size: int) -> None:
 
 FORM_BOUNDARY = boundary_of(Form(()).content_type)
 READERS: dict[str, tuple[Any, bytes]] = {
-    "generation": (lambda: generation_json("m"), b'{"prompt": "' + b"x" * 10_000),
-    "edit": (lambda: edit_json("m"), b'{"images": [{"image_url": "' + b"x" * 10_000),
-    "edit form": (lambda: edit_form(FORM_BOUNDARY, "m"), edit(n="1").body),
-    "recording": (lambda: transcription_form(FORM_BOUNDARY), recording(response_format="json").body),
+    "generation": (lambda: ImageJson("m", edits=False), b'{"prompt": "' + b"x" * 10_000),
+    "edit": (lambda: ImageJson("m", edits=True), b'{"images": [{"image_url": "' + b"x" * 10_000),
+    "edit form": (lambda: EditForm(FORM_BOUNDARY, "m"), edit(n="1").body),
+    "recording": (lambda: RecordingForm(FORM_BOUNDARY), recording(response_format="json").body),
 }
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from functools import partial
 
+from proxy.core.hiding.secret import length_note
+
 #: A word of this length, with that many different characters at its beginning, is no word and no path. Among the words
 #: of an error less is enough: nobody misses a path of that length there, and services quote the beginning of a picture.
 MIN_RUN, MIN_QUOTED = 512, 96
@@ -71,25 +73,21 @@ def without_runs(text: str, least: int = MIN_RUN) -> str:
 
 def _may_have_runs(text: str) -> bool:
     """Whether some word is as long as a run; a text of many words is not taken apart to learn it."""
-    return len(text) > _MAX_SPLIT or (len(text) >= MIN_WORD and any(len(word) >= MIN_WORD for word in text.split()))
+    return len(text) > _MAX_SPLIT or (len(text) >= MIN_WORD and max(map(len, text.split()), default=0) >= MIN_WORD)
 
 
 def _url(found: re.Match[str]) -> str:
-    return f"[redacted data-url len={len(found[0])}]"
+    return length_note(found[0], "data-url")
 
 
 def _lines(found: re.Match[str]) -> str:
-    return found[0] if _has_words(found[0]) else _note(found[0])
+    return found[0] if _has_words(found[0]) else length_note(found[0], "base64")
 
 
 def _run(least: int, found: re.Match[str]) -> str:
     run = found[0]
     known = _PNG in run or (_MAGIC.search(run) if "\\" in run else _MAGIC.match(run))
-    return _note(run) if known or (len(run) >= least and not _has_words(run)) else run
-
-
-def _note(run: str) -> str:
-    return f"[redacted base64 len={len(run)}]"
+    return length_note(run, "base64") if known or (len(run) >= least and not _has_words(run)) else run
 
 
 def _has_words(run: str) -> bool:

@@ -1,0 +1,14 @@
+"""Keeps long work off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_thread_if(long: bool, work: Callable[[], T]) -> T:
+    """The result of `work`, from a thread if it is long: mostly, if it is on more than `core.sizes.LARGE_BYTES`."""
+    return await asyncio.to_thread(work) if long else work()
