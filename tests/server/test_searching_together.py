@@ -76,6 +76,15 @@ async def test_a_hostile_page_stays_a_page(live: Live, stream: bool) -> None:
         assert not any(line.strip().startswith("Human:") for line in text.splitlines())
 
 
+@pytest.mark.parametrize("place", ["before", "after"])
+async def test_the_search_of_a_large_request_is_found(live: Live, place: str) -> None:
+    filler = [{"role": "user", "content": "x" * 600_000}, {"role": "assistant", "content": "y"}]
+    body = ask([*filler, {"role": "user", "content": QUERY}], model=P2)
+    body = {"tools": [SEARCH], **body} if place == "before" else {**body, "tools": [SEARCH]}
+    answer = await live.post(body)
+    assert answer.headers[HEADER] == "p2" and len(live.sandbox.p2.service_requests) == 1
+
+
 @both
 async def test_a_megabyte_of_equal_results_is_one_short_one(live: Live, stream: bool) -> None:
     page = {"title": "A", "url": "https://a.example/x", "snippet": "s" * 20_000}

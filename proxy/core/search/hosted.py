@@ -12,6 +12,8 @@ from proxy.core.search.results import MAX_QUERY, Query
 from proxy.core.tools.hosted import hosted_kind
 
 WEB_SEARCH = "web_search"
+#: What each body with a hosted search, or with earlier ones, has.
+SEARCH_WORD = WEB_SEARCH.encode()
 #: Claude Code's words before the query of its WebSearch, which it sends as a request of its own.
 QUERY_PREFIX = "Perform a web search for the query:"
 #: Searches of one answer if the request names no number, and the largest number that it may name.

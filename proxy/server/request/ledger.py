@@ -178,7 +178,6 @@ class Ledger:
         """Notes the unpacked body; a capture will begin with it."""
         self._timings.admitted()
         self.size = len(body)
-        self.names_search = b"web_search" in body
         if self._state.captures.on:
             self._received = bytes(body)
 
