@@ -30,7 +30,7 @@ def with_remembered(messages: Sequence[Any], found: Callable[[str], Sequence[Map
     for place, message in enumerate(messages):
         if not isinstance(message, Mapping) or message.get("role") != "assistant":
             continue
-        calls = [block["id"] for block in blocks_of(message.get("content")) if _kind(block) == "tool_use"]
+        calls = [block.get("id") for block in blocks_of(message.get("content")) if _kind(block) == "tool_use"]
         more = [block for call_id in calls if isinstance(call_id, str) for block in found(call_id)]
         if more:
             added[place] = {**message, "content": [*blocks_of(message["content"]), *more]}
@@ -68,15 +68,15 @@ def _kind(block: Any) -> Any:
 def _steps(content: list[Any], name: str) -> list[tuple[list[Block], list[Block]]]:
     """An answer as steps: what the assistant said, with the calls at its end, and their results. The last step's
     results belong into the next message. After a call of the client no step ends, since its result comes later."""
-    results = {block.get("tool_use_id"): block for block in content if _kind(block) == _RESULT}
+    results = {_text(block, "tool_use_id"): block for block in content if _kind(block) == _RESULT}
     steps: list[tuple[list[Block], list[Block]]] = [([], [])]
     calls_client = False
     for block in content:
         kind = _kind(block)
         said, found = steps[-1]
-        if kind == SEARCH and block.get("id") in results:
+        if kind == SEARCH and _text(block, "id") in results:
             said.append(_call(block, name))
-            found.append(_result(results[block["id"]]))
+            found.append(_result(results[_text(block, "id")]))
         elif kind == _RESULT or (kind == SEARCH and block.get("name") == "web_search"):
             continue  # told with its call; or without a result
         elif found and not calls_client:
@@ -87,17 +87,25 @@ def _steps(content: list[Any], name: str) -> list[tuple[list[Block], list[Block]
     return steps
 
 
+def _text(block: Mapping[str, Any], member: str) -> str:
+    """A member that should be a text, "" if it is none."""
+    value = block.get(member)
+    return value if isinstance(value, str) else ""
+
+
 def _call(block: Mapping[str, Any], name: str) -> Block:
     query = block.get("input")
-    return {"type": "tool_use", "id": block["id"], "name": name, "input": query if isinstance(query, dict) else {}}
+    return {
+        "type": "tool_use",
+        "id": _text(block, "id"),
+        "name": name,
+        "input": query if isinstance(query, dict) else {},
+    }
 
 
 def _result(block: Mapping[str, Any]) -> Block:
-    return {
-        "type": "tool_result",
-        "tool_use_id": block["tool_use_id"],
-        "content": in_words(outcome_of(block["content"])),
-    }
+    told = in_words(outcome_of(block.get("content")))
+    return {"type": "tool_result", "tool_use_id": _text(block, "tool_use_id"), "content": told}
 
 
 def search_text(block: Mapping[str, Any]) -> str:
@@ -123,8 +131,10 @@ def search_text(block: Mapping[str, Any]) -> str:
 
 def is_search(block: Block) -> bool:
     """Whether a block is a search of an earlier turn, or its result."""
-    kind = block.get("type")
-    return kind in RESULTS or (kind == SEARCH and block.get("name") in _NAMES)
+    kind, name = block.get("type"), block.get("name")
+    if kind == SEARCH:
+        return isinstance(name, str) and name in _NAMES
+    return isinstance(kind, str) and kind in RESULTS
 
 
 def with_searches_told(blocks: list[Block]) -> list[Block]:

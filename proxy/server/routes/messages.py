@@ -66,7 +66,7 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
         asked = capped(ledger, candidate, body, capped_request)
         target = candidate.provider.resolve(candidate.model, asked, auto_review=candidate.auto_review)
         searcher = lent_search(ledger, candidate) if ledger.names_search else None
-        search = None if searcher is None else search_with(ledger, searcher, asked)
+        search = None if searcher is None else await search_with(ledger, searcher, asked)
         served = asked if search is None else search.plan.request
         request = with_true_pictures(ledger, _without_missing(ledger, candidate, served, target))
         ledger.selected(candidate, target, session, converted=None if request is body else request)

@@ -131,7 +131,7 @@ async def _converted(
 ) -> Answer:
     ingress = await in_thread_if(ledger.size > LARGE_BYTES, read)
     ledger.ignores(ingress.ignored)
-    search = None if searcher is None else search_with(ledger, searcher, ingress.request)
+    search = None if searcher is None else await search_with(ledger, searcher, ingress.request)
     request = with_true_pictures(ledger, ingress.request if search is None else search.plan.request)
     target = candidate.provider.resolve(candidate.model, request, auto_review=False)
     await find_project(ledger, request)

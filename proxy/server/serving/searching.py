@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,17 +25,18 @@ from proxy.core.search.history import with_remembered
 from proxy.core.search.hosted import WEB_SEARCH, SearchPlan, search_plan
 from proxy.core.search.results import Found, Outcome, SearchFailure, bounded, in_words
 from proxy.core.search.rounds import ModelSearch, SearchRounds
-from proxy.core.sizes import least_size
+from proxy.core.sizes import LARGE_BYTES, least_size
 from proxy.errors import ProxyError
 from proxy.observe.capture.contract import NULL_CAPTURE
 from proxy.observe.lifecycle import Searched
 from proxy.observe.timings import Timings
+from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Provider, SearchCall, Searches
 from proxy.providers.entry import searchers
 from proxy.server.request.candidates import Candidate
 from proxy.server.request.ledger import Ledger
 from proxy.server.request.replies import unforeseen
-from proxy.server.request.search_memory import MAX_KEPT_BYTES
+from proxy.server.request.search_memory import MAX_KEPT_BYTES, Blocks
 from proxy.server.serving.stream import Asks, Batches
 from proxy.settings import searcher_of
 
@@ -117,17 +118,21 @@ def lent_search(ledger: Ledger, candidate: Candidate) -> Searcher | None:
     return None if has else _searcher_for(ledger, candidate)
 
 
-def search_with(ledger: Ledger, searcher: Searcher, request: Mapping[str, Any]) -> Search | None:
+async def search_with(ledger: Ledger, searcher: Searcher, request: Mapping[str, Any]) -> Search | None:
     """The search of a request, None if it has none. Noted for the head of the answer."""
-    messages = request.get("messages")
-    if isinstance(messages, list):
-        kept = partial(ledger.inquiry.state.searches.of, ledger.inquiry.caller_name)
-        request = {**request, "messages": with_remembered(messages, kept)}
-    plan = search_plan(request)
+    inquiry = ledger.inquiry
+    kept = partial(inquiry.state.searches.of, inquiry.caller_name)
+    plan = await in_thread_if(ledger.size > LARGE_BYTES, partial(_plan, request, kept))
     if plan is None:
         return None
     ledger.searcher = searcher.key
     return Search(plan, searcher)
+
+
+def _plan(request: Mapping[str, Any], kept: Callable[[str], Blocks]) -> SearchPlan | None:
+    messages = request.get("messages")
+    found = with_remembered(messages, kept) if isinstance(messages, list) else messages
+    return search_plan({**request, "messages": found})
 
 
 def searching(ledger: Ledger, search: Search) -> Asks:

@@ -6,11 +6,12 @@ import copy
 from typing import Any
 
 from hypothesis import given
+from hypothesis import strategies as st
 from samples import rows
 
 from core.strategies import json_objects, json_values
 from proxy.core.search.blocks import outcome_of, result_content
-from proxy.core.search.history import as_calls
+from proxy.core.search.history import as_calls, is_search, search_text, with_remembered
 from proxy.core.search.results import Found, Result, SearchFailure, in_words
 
 FOUND = Found((Result("A", "https://a.example", "text of A"),), "written")
@@ -95,6 +96,18 @@ def test_a_result_carries_its_texts_to_the_next_turn(found: Any) -> None:
 def test_what_others_encrypted_is_not_read(content: Any) -> None:
     link = {"type": "web_search_result", "title": "A", "url": "https://a.example", "encrypted_content": content}
     assert outcome_of([link]) == Found((Result("A", "https://a.example"),))
+
+
+MEMBERS = ("type", "id", "tool_use_id", "content", "name", "input")
+
+
+@given(st.sampled_from(MEMBERS), json_values, st.integers(0, 3))
+def test_a_member_of_another_kind_is_no_error(member: str, value: Any, place: int) -> None:
+    blocks = [*pair(1), BASH, *pair(2), LINE]
+    blocks[place] = {**blocks[place], member: value}
+    messages = with_remembered([{"role": "assistant", "content": blocks}, user(BASH_RESULT)], lambda _id: pair(3))
+    as_calls(messages, "find")
+    assert all(isinstance(search_text(block), str) for block in blocks if is_search(block))
 
 
 @given(json_values, json_objects)
