@@ -156,3 +156,30 @@ async def test_a_failed_search_is_a_notice(live: Live) -> None:
     assert content[1]["content"]["error_code"] == "unavailable" and "The web search failed" in content[2]["text"]
     [noted] = live.notes.all("searched")
     assert noted["outcome"] == "unavailable"
+
+
+#: fault of the model's second round -> requests to the model; whether the streamed answer ends with an error
+SECOND_ROUNDS = [
+    ("cut_before_output", 3, False),
+    ("server_error", 3, False),
+    ("cut_text", 2, True),
+    ("malformed_json", 2, True),
+]
+
+
+@both
+@pytest.mark.parametrize("fault, asked, broken", SECOND_ROUNDS)
+async def test_a_model_that_breaks_after_a_search(
+    live: Live, fault: str, asked: int, broken: bool, stream: bool
+) -> None:
+    """What nobody saw of a round is asked for again, the search is made once, and what was seen is an error."""
+    chat = {"wire": "chat"}
+    live.sandbox.p4.script.extend([{"match": chat}, {"fault": fault, "match": chat}])
+    answer = await live.post({**ask(QUERY, model=P4, tools=[SEARCH, tool()]), "stream": stream})
+    assert len(live.sandbox.p1.searches) == 1
+    if stream:
+        check_message_stream(answer.events)
+        assert (answer.events[-1]["type"] == "error") is broken and live.sandbox.p4.total_requests == asked
+    else:  # nobody saw anything of it
+        kinds = [block["type"] for block in message_of(answer)["content"]]
+        assert kinds == ["server_tool_use", "web_search_tool_result", "text"] and live.sandbox.p4.total_requests == 3
