@@ -11,6 +11,7 @@ from proxy.cli.launch.client_environment import Served, claude_code, first_entry
 from proxy.cli.launch.shells import SHELLS
 from proxy.cli.models import offering
 from proxy.cli.paths import state_root
+from proxy.cli.web_search import search_line, web_search
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
@@ -49,6 +50,8 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     known = sign_ins(context, file)
     lines += _accounts(context, config, known)
     lines += _switched(config)
+    usable = {one.entry.label for one in known if one.usable}
+    lines.append(search_line(web_search(context.providers, config, usable), config))
     if config.captures:
         lines.append(f"{CAPTURES_NOTICE}: {state_root(context.environment) / TRAFFIC}")
     lines.append(f"log: {state_root(context.environment) / 'proxy.log'}")
@@ -61,7 +64,6 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     lines += [f"warning: {warning}" for warning in file.warnings]
     if is_open(config, file.root):
         lines.append(f"warning: {OPEN_NOTICE}")
-    usable = {one.entry.label for one in known if one.usable}
     first = first_entry(context.providers, config, usable)
     if first.label in usable and first.label != config.alias_provider:
         lines.append(

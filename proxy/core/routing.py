@@ -237,7 +237,8 @@ def foreign_names(catalog: Catalog, table: Catalog, others: Sequence[Catalog]) -
     others   the tables of the other providers
     """
     new = {*catalog.models, *catalog.hidden} - {*table.models, *table.hidden}
-    return frozenset(name for name in new if _is_foreign(name, catalog.qualifier, others))
+    foreign = {name for name in new if _is_foreign(name, catalog.qualifier, others)}
+    return frozenset(name for name in new if name in foreign or name.rpartition("-")[0] in foreign)  # a tier of one
 
 
 def _is_foreign(name: str, qualifier: str, others: Sequence[Catalog]) -> bool:

@@ -20,6 +20,8 @@ chat_request_to_messages/<case>.json         {"about", "body", "rules", "session
                                              else p2
 chat_request_to_messages/<case>.expected.json  the members of the Ingress that say something, or {"error"}
 responses_request_to_messages/<case>.*       the same
+
+search_plans, search_rounds: see `search_cases`
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from typing import Any
 from harness import configured
 
 from core.openai_bodies import PARSERS, RULES
+from core.search_cases import plan_result, rounds_result
 from proxy.config import Config
 from proxy.core.bodies.decode import decode_body
 from proxy.core.convert.chat_to_messages import ChatToMessages
@@ -236,6 +239,10 @@ REQUESTS = {
             partial(parsed, surface=surface),
         )
         for surface in PARSERS
+    },
+    **{
+        name: RequestVectors(VECTORS / name, result, result)
+        for name, result in {"search_plans": plan_result, "search_rounds": rounds_result}.items()
     },
 }
 

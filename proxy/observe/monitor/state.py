@@ -31,6 +31,7 @@ from proxy.observe.lifecycle import (
     ProjectResolved,
     ProviderSelected,
     Recorder,
+    Searched,
     Sequenced,
     ServiceEvent,
     SessionFound,
@@ -378,6 +379,10 @@ class MonitorState:
         request.judge_input_tokens += event.input_tokens
         request.judge_output_tokens += event.output_tokens
 
+    def _searched(self, request: TrackedRequest, event: Searched) -> None:
+        by = event.provider if event.outcome == "ok" else f"{event.provider} {event.outcome}"
+        request.searches = {**request.searches, by: request.searches.get(by, 0) + 1}
+
     def _timed(self, request: TrackedRequest, event: Timed) -> None:
         request.timings = event.spans
 
@@ -433,6 +438,7 @@ _EFFECTS: dict[type[Any], Callable[[MonitorState, TrackedRequest, Any], None]] =
     InputEstimated: MonitorState._estimated,
     UsageUpdated: MonitorState._used,
     Judged: MonitorState._judged,
+    Searched: MonitorState._searched,
     Timed: MonitorState._timed,
     CacheChecked: MonitorState._cache,
     UpstreamAnswered: MonitorState._answered,

@@ -33,6 +33,7 @@ from proxy.observe.lifecycle import (
     ModelResolved,
     ProviderSelected,
     Recorder,
+    Searched,
     Sequenced,
     Started,
     Timed,
@@ -52,6 +53,8 @@ MAX_IGNORED = 1000
 ACCOUNT_HEADER = "x-model-proxy-account"
 #: Header with the models in `stands_in`, and the reason.
 FALLBACK_HEADER = "x-model-proxy-fallback"
+#: Header with the account that searches the web for the model.
+SEARCH_HEADER = "x-model-proxy-search"
 
 #: SO_LINGER with no time: closing the socket sends a reset.
 _RESET = struct.pack("ii", 1, 0)
@@ -68,6 +71,8 @@ class Ledger:
     session   the session by which the account is chosen, None for a request without one
     response  the answer once its head is sent: then no other is possible
     size      bytes of the body, unpacked
+    names_search  whether the body has the word for a hosted search, so that it is worth looking for one
+    searcher  the account that may search for the model, "" if none does
     """
 
     def __init__(self, inquiry: Inquiry, *, leave: Callable[[], None]) -> None:
@@ -81,6 +86,8 @@ class Ledger:
         self.capture: RequestCapture = NULL_CAPTURE
         self.cache: CacheCheck | None = None
         self.size = 0
+        self.names_search = False
+        self.searcher = ""
         self._leave = leave
         self._state = inquiry.state
         self._monitor = inquiry.state.monitor
@@ -104,6 +111,8 @@ class Ledger:
             head[ACCOUNT_HEADER] = self.serving.account
         if self._state.running.draining:
             head["Connection"] = "close"
+        if self.searcher:
+            head[SEARCH_HEADER] = self.searcher
         if self._stands_in:
             head[FALLBACK_HEADER] = self._stands_in
         if self._ignored:
@@ -196,8 +205,6 @@ class Ledger:
                 self.tell(Sequenced(number))
         self.tell(ProviderSelected(candidate.key, candidate.model, target.effort))
         self.tell(ModelResolved(candidate.model, target.model))
-        for what, asked, sent in target.narrowed:
-            self.note("info", "narrowed_to_offer", model=target.model, what=what, asked=asked, sent=sent or "unset")
         if self._state.captures.on:
             self._begin_capture(candidate, target, session, converted)
 
@@ -397,13 +404,23 @@ def _generating(ledger: Ledger, _event: Any) -> None:
 
 
 def _judged(ledger: Ledger, event: Judged) -> None:
-    tokens = {"inputTokens": event.input_tokens, "outputTokens": event.output_tokens} if event.model else {}
-    reviewer = event.model or "rules"
-    ledger.note("info", "auto_mode_judged", reviewer=reviewer, outcomes=event.outcomes, ms=event.ms, **tokens)
+    cost = {"inputTokens": event.input_tokens, "outputTokens": event.output_tokens} if event.model else {}
+    said = {"reviewer": event.model or "rules", "outcomes": event.outcomes, "ms": event.ms}
+    ledger.note("info", "auto_mode_judged", **said, **cost)
+
+
+def _searched(ledger: Ledger, event: Searched) -> None:
+    said = {"by": event.provider, "outcome": event.outcome, "results": event.results, "ms": event.ms}
+    tokens = {"inputTokens": event.input_tokens or None, "outputTokens": event.output_tokens or None}
+    ledger.note("info" if event.outcome == "ok" else "warn", "searched", **said, **tokens)
 
 
 #: type of an event -> its effect apart from the monitor: a line of the log, a span, the comparison of caches.
-_ALSO: dict[type[Any], Callable[[Ledger, Any], None]] = {GenerationStarted: _generating, Judged: _judged}
+_ALSO: dict[type[Any], Callable[[Ledger, Any], None]] = {
+    GenerationStarted: _generating,
+    Judged: _judged,
+    Searched: _searched,
+}
 
 
 def _upstream_answered(recorder: Recorder, request_id: str, upstream_id: str) -> None:
