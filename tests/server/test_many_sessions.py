@@ -65,7 +65,7 @@ BOUNDS: Mapping[str, int] = {
     "MonitorState._notices": monitor_state.MAX_NOTICES,
     "RequestRow.timings": RECENT * len(SPANS),  # of those that are kept: which spans a request has is a matter of time
     "Steps._counts": tracked.HOUR,
-    "Memory._owners": cache_memory.MAX_OWNERS,
+    "PromptMemory._owners": cache_memory.MAX_OWNERS,
     "TextCounts._newer": TokenizerLimits().remembered,
     "TextCounts._older": TokenizerLimits().remembered,
     "Remembered._newer": len(memos()) * MAX_VALUES,
@@ -76,7 +76,7 @@ BOUNDS: Mapping[str, int] = {
     "Pool._waiting": PoolLimits().most,
 }
 #: Those that two rounds make larger whatever the transport, and those of P5: a walk that misses them misses others.
-ALWAYS = {"Sessions._sessions", "SessionTable._all", "SessionTable._idle", "Memory._owners", "TextCounts._newer"}
+ALWAYS = {"Sessions._sessions", "SessionTable._all", "SessionTable._idle", "PromptMemory._owners", "TextCounts._newer"}
 OF_P5 = {"Conversations._known", "OpenRuns._runs"}
 #: Growth that is none: requests whose ends are still being tidied up.
 MARGIN = 5
@@ -240,7 +240,7 @@ TABLES: Mapping[str, Table] = {
         lambda: TrackedSession(None, 0.0),
         lambda held, owner: tracked.agent_of(held, owner.session, None, 0.0),
     ),
-    "Memory._owners": Table(
+    "PromptMemory._owners": Table(
         cache_memory.MAX_OWNERS, cache_memory.PromptMemory, lambda held, owner: held.reached(owner, PROMPT)
     ),
     "TextCounts._newer": Table(REMEMBERED, TextCounts, lambda held, owner: held.count(f"{owner.session:80}", len)),
