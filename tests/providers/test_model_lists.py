@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, until
+from media_live import PNG
 from oauth_accounts import Clock
 
 from proxy.config import Config
@@ -275,3 +277,25 @@ def test_aliases_and_small_models_stay_within_the_plan() -> None:
     found = catalog_with("p1", "gpt-5.6-sol", "gpt-6-luna")
     assert found.resolved("haiku") == found.small == found.reviewer == "gpt-6-luna"
     assert found.resolved("opus") == "gpt-5.6-sol"
+
+
+async def test_the_chat_route_takes_ultra_where_it_is_offered(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, tuning=(ListTimers(),), openai_routes=True) as live:
+        body = {"messages": [{"role": "user", "content": "hi"}], "reasoning_effort": "ultra"}
+        first = await live.post({"model": "gpt-5.6-sol", **body}, "/v1/chat/completions")
+        assert first.status == 400  # nothing is known of the model's efforts
+        await listed(live, ASKED["p1"][0])
+        assert (await live.post({"model": "gpt-5.6-sol", **body}, "/v1/chat/completions")).status == 200
+        assert sandbox.p1.requests[-1].body["reasoning"]["effort"] == "ultra"
+
+
+async def test_a_model_that_is_listed_without_eyes_gets_no_picture(
+    live: Live, sandbox: Sandbox, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blind = P2_MODELS["kimi-for-coding"]._replace(media=())
+    monkeypatch.setitem(P2_MODELS, "kimi-for-coding", blind)
+    await listed(live, "kimi-k3")
+    source = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()}
+    seen = [{"role": "user", "content": [{"type": "image", "source": source}, {"type": "text", "text": "what is it?"}]}]
+    assert (await live.post(ask(seen, model="kimi-for-coding"))).status == 200
+    assert "model has no image input" in json.dumps(sandbox.p2.requests[-1].body["messages"])

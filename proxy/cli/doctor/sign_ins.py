@@ -11,7 +11,7 @@ from proxy.cli.models import kept_lists
 from proxy.cli.web_search import web_search
 from proxy.core.allowances.accounts import DEFAULT, account_key, for_account
 from proxy.core.allowances.words import age_text
-from proxy.core.models import ModelList
+from proxy.core.models import ModelFacts, ModelList
 
 #: The line of `auth status` with the end of an access token: seconds, negative or 0 when it is over.
 _EXPIRES = re.compile(r"Expires.*?\bin (-?\d+)s")
@@ -87,10 +87,20 @@ def _of_list(one: SignIn, known: ModelList, setup: Setup) -> Finding:
     ours, now = one.entry.catalog_now(setup.config), one.entry.catalog_now(setup.config, known)
     table = {*ours.models, *ours.prefixed}
     new = [model for model in (*now.models, *now.prefixed) if model not in table]
-    rows = (("new since this version", new), ("not in the plan", sorted(now.lacking)))
+    gone = [*sorted(now.lacking), *(model for model in ours.prefixed if model not in now.prefixed)]
+    other = [model for model in ours.models if _differs(ours.facts.get(model), now.facts.get(model))]
+    rows = (("new since this version", new), ("not in the plan", gone), ("other window or efforts", other))
     words = [f"{what}: {_some(names)}" for what, names in rows if names] or ["as this version knows them"]
     age = age_text(setup.clock() - known.asked)
     return ok(f"{one.title}: the service listed {len(known.models)} models {age}", "; ".join(words))
+
+
+def _differs(ours: ModelFacts | None, theirs: ModelFacts | None) -> bool:
+    """Whether the service says another window, or other efforts, than our table."""
+    if ours is None or theirs is None:
+        return False
+    window = ours.context is not None and ours.context != theirs.context
+    return window or (ours.efforts is not None and ours.efforts != theirs.efforts)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -54,17 +54,18 @@ _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant"
 _SAMPLING = {"temperature": 2.0, "top_p": 1.0}
 
 
-def chat_request(body: Members, *, lite: bool) -> Ingress:
+def chat_request(body: Members, *, lite: bool, ultra: bool = False) -> Ingress:
     """A chat body as a hub request. Raises InvalidRequest.
 
-    lite  the model runs on the lite lane, which has no sampling
+    lite   the model runs on the lite lane, which has no sampling
+    ultra  the model offers the effort `ultra`
     """
     _known_only(body, _FIELDS, "")
     messages = _messages(body.get("messages"))
     stream = optional_flag(body.get("stream"), "stream") is True
     include_usage = _include_usage(body.get("stream_options"), stream=stream)
     config: dict[str, Any] = {}
-    effort = _effort(body.get("reasoning_effort"))
+    effort = _effort(body.get("reasoning_effort"), ultra=ultra)
     if effort != "none":
         config["effort"] = effort
     form = None if body.get(FIELD) is None else answer_format(body[FIELD], FIELD, wrapped=True)
@@ -147,13 +148,14 @@ def _include_usage(options: Any, *, stream: bool) -> bool:
     return wanted
 
 
-def _effort(effort: Any) -> str:
+def _effort(effort: Any, *, ultra: bool) -> str:
     if effort is None:
         return DEFAULT_EFFORT
     if not isinstance(effort, str):
         raise invalid("reasoning_effort", "must be a string")
-    if effort not in EFFORTS:
-        raise _unknown_word("reasoning_effort", EFFORTS, effort)
+    known = (*EFFORTS, "ultra") if ultra else EFFORTS
+    if effort not in known:
+        raise _unknown_word("reasoning_effort", known, effort)
     return effort
 
 

@@ -87,7 +87,9 @@ class CodexProvider(SignedInProvider[CodexSettings]):
 
     def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
         target = p1_request.final_model(model, self._settings, self._offered)[0]
-        return chat_request(body, lite=self._row(target).lite)
+        offered = None if self._offered is None else self._offered.models.get(target)
+        most = offered is not None and "ultra" in (offered.efforts or ())
+        return chat_request(body, lite=self._row(target).lite, ultra=most)
 
     def lenient_body(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         return lenient_body(body)

@@ -35,6 +35,7 @@ class KimiModel:
     default_output  longest answer when the client does not say
     output_cap      largest limit that is sent; None: the upstream cuts it to what is left of the window
     efforts         requested -> sent
+    sees            whether it takes pictures
     """
 
     id: str
@@ -45,6 +46,7 @@ class KimiModel:
     output_cap: int | None
     efforts: Mapping[str | None, str]
     never_thinks: bool = False
+    sees: bool = True
 
     def max_tokens(self, requested: int | None) -> int:
         """The longest answer to allow."""
@@ -79,6 +81,7 @@ class KimiModel:
             always_thinks=self.always_thinks if facts.thinks is None else facts.thinks == "only",
             never_thinks=facts.thinks == "no",
             efforts=efforts,
+            sees=facts.sees is not False,
         )
 
 

@@ -4,6 +4,7 @@ a refusal."""
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -51,14 +52,18 @@ DIALECT = ChatDialect(
 )
 
 
+#: For a model that takes no pictures.
+BLIND = replace(DIALECT, images=False)
+
+
 def target_of(model: str, request: Mapping[str, Any], added: Added = (), offered: ModelList | None = None) -> Target:
     """Resolves a requested name. The safety classifier must not think: it is small, and the client waits for it."""
     row = model_for(model, added, offered)
     if is_auto_review(request):
-        return Target(row.id)
+        return Target(row.id, uploads_noted=not row.sees)
     asked, facts = effort_asked(request), None if offered is None else offered.models.get(row.id)
     lost = lost_effort(asked, row.effort(asked), None if facts is None else facts.efforts)
-    return Target(row.id, effort=row.effort(asked), narrowed=lost)
+    return Target(row.id, effort=row.effort(asked), uploads_noted=not row.sees, narrowed=lost)
 
 
 def chat_body(call: Call, row: KimiModel) -> dict[str, Any]:
@@ -68,7 +73,9 @@ def chat_body(call: Call, row: KimiModel) -> dict[str, Any]:
         extra["prompt_cache_key"] = call.cache_key
     # the few tokens that the classifier requests would be used up by reasoning, which cannot always be switched off
     limit = row.max_tokens(None if is_auto_review(call.request) else call.request.get("max_tokens"))
-    return messages_to_chat(call.request, ChatOptions(row.id, DIALECT, limit, extra), call.simplified)
+    return messages_to_chat(
+        call.request, ChatOptions(row.id, DIALECT if row.sees else BLIND, limit, extra), call.simplified
+    )
 
 
 def _other_choice(row: KimiModel, body: Mapping[str, Any]) -> dict[str, Any] | None:
