@@ -25,10 +25,12 @@ from proxy.settings import (
     Setting,
     UnfitValue,
     check_model,
+    check_seeing_model,
     label_of,
     model,
     provider,
     rows_of,
+    seeing_model,
     switch,
 )
 
@@ -64,12 +66,20 @@ def _check_model(providers: Sequence[Entry], name: str, config: Config) -> None:
     check_model(name, [entry.catalog_now(config) for entry in providers])
 
 
+def _check_seeing_model(providers: Sequence[Entry], name: str, config: Config) -> None:
+    check_seeing_model(name, [entry.catalog_now(config) for entry in providers])
+
+
 def _check_fallbacks(providers: Sequence[Entry], found: Any, config: Config) -> None:
     check_fallbacks(found, [entry.catalog_now(config) for entry in providers])
 
 
 #: parser of a setting -> a check against all other settings.
-_CHECKS: dict[Parse, Callable[..., None]] = {model: _check_model, fallbacks: _check_fallbacks}
+_CHECKS: dict[Parse, Callable[..., None]] = {
+    model: _check_model,
+    seeing_model: _check_seeing_model,
+    fallbacks: _check_fallbacks,
+}
 
 SETTINGS = settings_of(PROVIDERS)
 

@@ -11,6 +11,7 @@ from proxy.cli.launch.client_environment import Served, claude_code, first_entry
 from proxy.cli.launch.shells import SHELLS
 from proxy.cli.models import offering
 from proxy.cli.paths import state_root
+from proxy.cli.vision import vision_lines
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
@@ -49,6 +50,7 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     known = sign_ins(context, file)
     lines += _accounts(context, config, known)
     lines += _switched(config)
+    lines += vision_lines(context.providers, config, {one.entry.label for one in known if one.usable})
     if config.captures:
         lines.append(f"{CAPTURES_NOTICE}: {state_root(context.environment) / TRAFFIC}")
     lines.append(f"log: {state_root(context.environment) / 'proxy.log'}")

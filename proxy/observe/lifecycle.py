@@ -126,6 +126,23 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class PicturesDescribed:
+    """Pictures of a request were described by another model, since the one that answers is not sent them.
+
+    provider  the account of the model that describes
+    outcomes  ok, or the reason why there is no description -> number of pictures
+    input_tokens, output_tokens  what the descriptions cost
+    """
+
+    provider: str
+    model: str
+    outcomes: Mapping[str, int]
+    input_tokens: int
+    output_tokens: int
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Timed:
     """The time of a request by span, reported before its end. Name of a span -> milliseconds, in the order of `SPANS`;
     a span that did not happen is missing."""
@@ -216,6 +233,7 @@ Event = (
     | InputEstimated
     | UsageUpdated
     | Judged
+    | PicturesDescribed
     | Timed
     | CacheChecked
     | UpstreamAnswered

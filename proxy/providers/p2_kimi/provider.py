@@ -17,7 +17,7 @@ from proxy.core.visible import Visible
 from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.base import SignedInProvider
-from proxy.providers.contract import Call, Services, Target
+from proxy.providers.contract import Blind, Call, Services, Target
 from proxy.providers.p2_kimi.account import usage_windows
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
@@ -52,10 +52,12 @@ DIALECT = ChatDialect(
 def target_of(model: str, request: Mapping[str, Any], added: Added = (), offered: ModelList | None = None) -> Target:
     """Resolves a requested name. The safety classifier must not think: it is small, and the client waits for it."""
     row = model_for(model, added, offered)
+    blind: Blind = "" if row.sees else "anywhere"
     if is_auto_review(request):
-        return Target(row.id)
+        return Target(row.id, blind=blind)
     asked = effort_asked(request)
-    return Target(row.id, effort=row.effort(asked), narrowed=lost_effort(asked, row.effort(asked), offered))
+    effort = row.effort(asked)
+    return Target(row.id, effort=effort, narrowed=lost_effort(asked, effort, offered), blind=blind)
 
 
 def chat_body(call: Call, row: KimiModel) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from proxy.server.serving.prepare import (
 )
 from proxy.server.serving.serve import Answer, Prepare, run, serve
 from proxy.server.serving.stream import answer_to, send_json
+from proxy.server.serving.vision import with_descriptions
 
 
 async def post_messages(request: web.Request) -> web.StreamResponse:
@@ -65,6 +66,8 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
         asked = capped(ledger, candidate, body, capped_request)
         target = candidate.provider.resolve(candidate.model, asked, auto_review=candidate.auto_review)
         request = with_true_pictures(ledger, _without_missing(ledger, candidate, asked, target))
+        if target.blind and ledger.pictures:
+            request = await with_descriptions(ledger, candidate, target, request)
         ledger.selected(candidate, target, session, converted=None if request is body else request)
         if summary:
             ledger.tell(CompactionStarted())
@@ -88,6 +91,8 @@ async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
     ledger.serves(candidate)
     target = candidate.provider.resolve(candidate.model, body, auto_review=False)
     request = with_true_pictures(ledger, _without_missing(ledger, candidate, body, target))
+    if target.blind and ledger.pictures:
+        request = await with_descriptions(ledger, candidate, target, request)
     ledger.selected(candidate, target, session, converted=None if request is body else request)
     _note_effort(ledger, body, target)
     call = call_for(ledger, candidate, request, target, session)

@@ -30,6 +30,7 @@ from proxy.server.serving.prepare import call_for, capped, choose, find_project,
 from proxy.server.serving.relay import RelayedAnswer
 from proxy.server.serving.serve import Answer, Prepare, run, serve
 from proxy.server.serving.stream import answer_to
+from proxy.server.serving.vision import with_descriptions
 
 
 async def post_chat_completions(request: web.Request) -> web.StreamResponse:
@@ -123,6 +124,8 @@ async def _converted(
     ledger.ignores(ingress.ignored)
     request = with_true_pictures(ledger, ingress.request)
     target = candidate.provider.resolve(candidate.model, request, auto_review=False)
+    if target.blind and ledger.pictures:
+        request = await with_descriptions(ledger, candidate, target, request)
     await find_project(ledger, request)
     call = _call(ledger, asked, candidate, request, target)
     ledger.compares(ComparedRequest(owner_by(call.cache_key), candidate.provider, target, request, ledger.size))
