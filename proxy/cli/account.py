@@ -142,6 +142,11 @@ def sign_ins(context: Context, file: ConfigFile) -> list[SignIn]:
     return [sign_in(owned) for owned in accounts_of(context, file)]
 
 
+def usable_labels(known: Iterable[SignIn]) -> set[str]:
+    """The labels of the providers to which requests can be sent."""
+    return {one.entry.label for one in known if one.usable}
+
+
 def sign_in(owned: Owned) -> SignIn:
     """The stored sign-in of an account."""
     lines: list[str] = []

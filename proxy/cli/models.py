@@ -1,9 +1,10 @@
-"""`models`: one line for each provider, or everything as JSON; and what the services offered last, for all commands."""
+"""`models`: a line for each provider, or all as JSON or for Codex; what the services offered last, for all commands."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -91,6 +92,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--full", action="store_true", help="do not shorten long lists")
     form.add_argument("--json", action="store_true", help="all of them with their limits, and the aliases, as JSON")
+    form.add_argument("--codex", action="store_true", help="those you are signed in to, as Codex' model_catalog_json")
     parser.add_argument("--refresh", action="store_true", help="ask the services first what they offer")
 
 
@@ -101,10 +103,23 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     providers = offering(context)
     if arguments.json:
         print(json.dumps(model_table(providers, file.config), indent=2))
+    elif arguments.codex:
+        print(_for_codex(providers, file, context), end="")
     else:
         shown = None if arguments.full else SHORT
         print("\n".join(model_lines(providers, file.config, shown, program=context.program)))
     return 0
+
+
+def _for_codex(providers: Iterable[Entry], file: ConfigFile, context: Context) -> str:
+    """The catalogue for the Codex that is installed, if one is."""
+    from proxy.cli.account import sign_ins, usable_labels
+    from proxy.cli.launch.codex_models import catalog_text
+    from proxy.cli.launch.usable_models import usable_models
+
+    models = usable_models(providers, file.config, usable_labels(sign_ins(context, file)), any_tools=True)
+    program = shutil.which("codex", path=context.environment.get("PATH"))
+    return catalog_text(program, context.environment, models)
 
 
 async def _refresh(file: ConfigFile, context: Context) -> None:

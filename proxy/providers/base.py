@@ -28,6 +28,7 @@ class BaseProvider(Generic[Section]):
     def __init__(self, services: Services) -> None:
         self._services = services
         self.label = self.entry.label
+        self._account = services.signs_as(self.label)
 
     @property
     def _settings(self) -> Section:
@@ -42,7 +43,7 @@ class BaseProvider(Generic[Section]):
     @property
     def _offered(self) -> ModelList | None:
         """The models that the service lists for this account, None if it has not said."""
-        return self._services.models.of(self._services.signs_as(self.label))
+        return self._services.models.of(self._account)
 
     async def ask_models(self, known: ModelList | None) -> ModelList:
         return await ask_list(self._services, self.label, await self._model_question(), known)

@@ -48,6 +48,7 @@ class Entry:
               keys and tokens, see `OwnSettings`; None: the settings have none
     key       the variable of the key that replaces a sign-in, "" where users sign in
     examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
+    bridges   whether its models take tools of certain names only, which they use through the client
     """
 
     catalog: Catalog
@@ -61,6 +62,7 @@ class Entry:
     own: Callable[[Path], Callable[[Config], Config]] | None = None
     key: str = ""
     examples: Mapping[str, str] = field(default_factory=dict)
+    bridges: bool = False
 
     @property
     def label(self) -> str:

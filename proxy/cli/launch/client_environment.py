@@ -65,8 +65,11 @@ class Variable:
     choice: bool = True
 
 
-def claude_code(served: Served) -> list[Variable]:
-    """The variables of Claude Code."""
+def claude_code(served: Served, *, compacts: bool = True) -> list[Variable]:
+    """The variables of Claude Code.
+
+    compacts  whether they say when it compacts, which then holds for every model: settings could not say it by model
+    """
     families = () if served.alias else sorted(FAMILIES)
     window = () if served.window is None else (str(served.window),)
     return [
@@ -77,14 +80,15 @@ def claude_code(served: Served) -> list[Variable]:
         Variable("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK", "1", "no tool runs twice"),
         *(Variable("CLAUDE_CODE_MAX_CONTEXT_TOKENS", size, "the window of the model") for size in window),
         # older versions, and names that the client knows, use only this one
-        *(Variable("CLAUDE_CODE_AUTO_COMPACT_WINDOW", size, "compacts in time") for size in window),
+        *(Variable("CLAUDE_CODE_AUTO_COMPACT_WINDOW", size, "compacts in time") for size in window if compacts),
     ]
 
 
-def claude_code_child(served: Served) -> list[Variable]:
+def claude_code_child(served: Served, *, compacts: bool) -> list[Variable]:
     """The variables of a Claude Code that is started here. One of them says that its settings do not choose the
     provider, so an address, a token or a key helper in its files is ignored."""
-    return [*claude_code(served), Variable("CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST", "1", choice=False)]
+    managed = Variable("CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST", "1", choice=False)
+    return [*claude_code(served, compacts=compacts), managed]
 
 
 def openai(served: Served) -> list[Variable]:
@@ -100,17 +104,21 @@ def codex(served: Served) -> list[Variable]:
     return [Variable(CODEX_KEY, served.key or NO_KEY, choice=False)]
 
 
-def codex_options(served: Served, *, model: bool) -> list[str]:
+def codex_options(served: Served, *, model: bool, catalog: str = "") -> list[str]:
     """The options of Codex that replace its file. The user's own options follow them, and so take precedence.
 
-    model  whether we choose the model
+    model    whether we choose the model
+    catalog  the setting that names a catalogue of models, "" for none. It has the windows: one here would hold for
+             every model.
     """
     place = {"name": "model-proxy", "base_url": f"{served.url}/v1", "wire_api": "responses", "env_key": CODEX_KEY}
     table = ",".join(f"{name}={json.dumps(value)}" for name, value in place.items())
     settings = [f"model_providers.model-proxy={{{table}}}", 'model_provider="model-proxy"']
     if model:
         settings.append(f"model={json.dumps(served.model)}")
-    if served.window is not None:
+    if catalog:
+        settings.append(catalog)
+    elif served.window is not None:
         settings.append(f"model_context_window={served.window}")
     return [word for setting in settings for word in ("-c", setting)]
 
@@ -153,10 +161,10 @@ def _direct(own: Mapping[str, str], url: str) -> dict[str, str]:
     return dict.fromkeys(_DIRECT, ",".join(filter(None, (hosts, host))))
 
 
-def asked_model(arguments: Iterable[str], names: Sequence[str]) -> str | None:
-    """The model in the client's options as the user typed them; the last one counts.
+def asked_option(arguments: Iterable[str], names: Sequence[str]) -> str | None:
+    """The value of an option of the client, such as its model, as the user typed it; the last one counts.
 
-    >>> asked_model(["-p", "hi", "--model=a", "-m", "b", "--", "--model", "c"], ("--model", "-m"))
+    >>> asked_option(["-p", "hi", "--model=a", "-m", "b", "--", "--model", "c"], ("--model", "-m"))
     'b'
     """
     found, expected = None, False

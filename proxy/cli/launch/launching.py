@@ -18,17 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proxy.cli.account import cures, sign_ins
+from proxy.cli.account import SignIn, cures, sign_ins, usable_labels
 from proxy.cli.banner import reachable
 from proxy.cli.command import TYPED_FOLDER, TYPED_VARIABLE, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.launch.background import OPENAI_ROUTES, WATCHES, Background, answers, check_running, free_port
+from proxy.cli.launch.claude_picker import PICKER, picker_settings
 from proxy.cli.launch.client_environment import (
     ELSEWHERE,
     Served,
     UnknownModel,
     Variable,
-    asked_model,
+    asked_option,
     child_environment,
     claude_code,
     claude_code_child,
@@ -39,11 +40,14 @@ from proxy.cli.launch.client_environment import (
     served_model,
     without_elsewhere,
 )
+from proxy.cli.launch.codex_models import catalog_setting, give_catalog
 from proxy.cli.launch.shells import SHELLS, Shell, usual_shell
+from proxy.cli.launch.usable_models import UsableModel, usable_models
 from proxy.cli.launch.users import UNUSED_S
 from proxy.cli.models import offering
 from proxy.cli.paths import state_root
 from proxy.config import Config, ConfigError
+from proxy.providers.entry import Entry
 
 
 def warn(line: str) -> None:
@@ -62,16 +66,28 @@ class SetOut:
     def served(self, model: str | None, *, needs_account: bool = True) -> Served:
         """The settings of a client. Raises ConfigError when no account is signed in, and no proxy answers that might
         know one."""
-        known = sign_ins(self.context, ConfigFile(self.context, new=True))
-        usable = {one.entry.label for one in known if one.usable}
+        known = self._sign_ins()
+        usable = usable_labels(known)
         if needs_account and not usable and not self.background.sandbox:
             text = "\n".join(cures(known, self.context.program))
             if not answers(self.background.url):
                 raise ConfigError(text)
             warn(text)
-        providers = self.context.providers if self.background.sandbox else offering(self.context)
+        providers = self._providers()
         first = first_entry(providers, self.config, usable or {self.config.alias_provider})
         return served_model(self.background.url, self.config, providers, first, model)
+
+    def models(self, *, any_tools: bool = False) -> list[UsableModel]:
+        """The models of the providers that the user is signed in to. Where the proxy alone may know an account, and in
+        the sandbox, those of all providers."""
+        known = () if self.background.sandbox else self._sign_ins()
+        return usable_models(self._providers(), self.config, usable_labels(known), any_tools=any_tools)
+
+    def _providers(self) -> tuple[Entry, ...]:
+        return self.context.providers if self.background.sandbox else offering(self.context)
+
+    def _sign_ins(self) -> list[SignIn]:
+        return sign_ins(self.context, ConfigFile(self.context, new=True))
 
 
 def set_out(context: Context, *, sandbox: bool = False, openai: bool = False, keep: float | None = None) -> SetOut:
@@ -128,11 +144,16 @@ _PLACES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
 
 def _claude_settings(environment: Mapping[str, str]) -> Iterable[tuple[Path, Mapping[str, Any]]]:
     """Yields the settings of Claude Code, by precedence."""
-    own = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME", "")) / ".claude")
     project = Path(".claude")
-    for path in (project / "settings.local.json", project / "settings.json", own / "settings.json"):
+    for path in (project / "settings.local.json", project / "settings.json", _users_settings(environment)):
         if (read := _read_file(path, json.loads)) is not None:
             yield path, read
+
+
+def _users_settings(environment: Mapping[str, str]) -> Path:
+    """The file of Claude Code's settings that is the user's, and no project's."""
+    own = environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME", "")) / ".claude"
+    return Path(own) / "settings.json"
 
 
 def codex_model(environment: Mapping[str, str]) -> str | None:
@@ -153,13 +174,54 @@ def _read_file(path: Path, parse: Any) -> Mapping[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientStart:
+    """What a client is started with.
+
+    program    where the client is
+    arguments  the user's, for the client
+    model      whether we choose the model
+    """
+
+    out: SetOut
+    served: Served
+    program: str
+    arguments: Sequence[str]
+    model: bool
+
+
+def _claude_options(start: ClientStart, environment: Mapping[str, str]) -> list[str]:
+    """The settings of the picker. Of several options `--settings` the client reads the last, so one of the user stands
+    alone."""
+    if _asks_settings(start.arguments):
+        warn(f"your --settings are used, so the picker (/model) has no models of ours: put {PICKER} into them")
+        return []
+    theirs = _read_file(_users_settings(environment), json.loads)
+    settings = picker_settings(start.out.models(), start.served.window, theirs)
+    return ["--settings", json.dumps(settings, separators=(",", ":"))]
+
+
+def _asks_settings(arguments: Sequence[str]) -> bool:
+    return asked_option(arguments, ("--settings",)) is not None
+
+
+def _codex_options(start: ClientStart, environment: Mapping[str, str]) -> list[str]:
+    """The provider and the catalogue of models. A Codex that cannot read that still gets the window of its model."""
+    background = start.out.background
+    path = background.state / "launched" / ("codex-sandbox.json" if background.sandbox else "codex-models.json")
+    given = give_catalog(path, start.program, environment, start.out.models(any_tools=True))
+    if not given:
+        warn(f"this Codex takes no catalogue of models ({path}): its picker (/model) has its own models only")
+    return codex_options(start.served, model=start.model, catalog=catalog_setting(path) if given else "")
+
+
+@dataclass(frozen=True, slots=True)
 class Client:
     """A program that can be started.
 
     names      its options that choose a model
     chosen     the model that the user's environment or files choose, None for none
-    variables  of its environment
-    options    before its arguments; given whether we choose the model
+    variables  of its environment; given the user's arguments
+    options    before its arguments; given its environment
     openai     whether it needs the OpenAI-style routes
     """
 
@@ -167,8 +229,8 @@ class Client:
     install: str
     names: tuple[str, ...]
     chosen: Callable[[Mapping[str, str]], str | None]
-    variables: Callable[[Served], list[Variable]]
-    options: Callable[[Served, bool], list[str]]
+    variables: Callable[[Served, Sequence[str]], list[Variable]]
+    options: Callable[[ClientStart, Mapping[str, str]], list[str]]
     elsewhere: Callable[[dict[str, str]], list[str]]
     openai: bool = False
 
@@ -178,8 +240,8 @@ CLAUDE_CODE = Client(
     "npm install -g @anthropic-ai/claude-code",
     ("--model",),
     claude_model,
-    claude_code_child,
-    lambda _served, _model: [],
+    lambda served, arguments: claude_code_child(served, compacts=_asks_settings(arguments)),
+    _claude_options,
     lambda environment: without_elsewhere(environment) + settings_elsewhere(environment),
 )
 CODEX_CLI = Client(
@@ -187,8 +249,8 @@ CODEX_CLI = Client(
     "npm install -g @openai/codex",
     ("--model", "-m"),
     codex_model,
-    codex,
-    lambda served, model: codex_options(served, model=model),
+    lambda served, _arguments: codex(served),
+    _codex_options,
     lambda _environment: [],
     openai=True,
 )
@@ -205,11 +267,13 @@ def launch(client: Client, arguments: argparse.Namespace, context: Context) -> i
     started = out.background.find_or_start(os.getpid())
     if started is None:
         check_running(served.url, served.key, openai=client.openai)
-    variables = [one for one in client.variables(served) if not (theirs and one.name == "ANTHROPIC_MODEL")]
+    variables = client.variables(served, arguments.rest)
+    variables = [one for one in variables if not (theirs and one.name == "ANTHROPIC_MODEL")]
     environment, said = child_environment(out.environment, variables, served.url)
     for line in said + client.elsewhere(environment):
         warn(line)
-    command = [program, *client.options(served, not theirs), *arguments.rest]
+    start = ClientStart(out, served, program, arguments.rest, not theirs)
+    command = [program, *client.options(start, environment), *arguments.rest]
     return _become(command, environment) if WATCHES else _wait_for(command, environment, started)
 
 
@@ -218,7 +282,7 @@ def _served(client: Client, arguments: argparse.Namespace, out: SetOut) -> tuple
     of an option; one of a file is not meant for this proxy."""
     if arguments.proxy_model:
         return out.served(arguments.proxy_model), False
-    asked = asked_model(arguments.rest, client.names)
+    asked = asked_option(arguments.rest, client.names)
     own = asked or client.chosen(out.environment)
     try:
         return out.served(own), bool(own)

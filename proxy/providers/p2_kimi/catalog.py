@@ -139,6 +139,7 @@ def offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:
     return row.get("id"), facts
 
 
+@lru_cache(maxsize=256)
 def model_for(name: str, added: Added = (), offered: ModelList | None = None) -> KimiModel:
     """The model of a normalised name; one that the settings add resembles its base, or the nearest model. What the
     service says of it wins.

@@ -17,4 +17,5 @@ CURSOR = Entry(
     adding=catalog_of,
     own=lambda _root: OwnSettings(CursorSettings, lambda: {"auth_token": None}),
     examples={"agent": "cursor:gpt-5.5"},
+    bridges=True,
 )

@@ -86,7 +86,7 @@ class ClaudeCode(Installed):
     @asynccontextmanager
     async def on_terminal(self, url: str, prompt: str, *flags: str, model: str) -> AsyncIterator[Terminal]:
         """The client as a user sees it, beginning with a prompt. It knows the folder and asks no question."""
-        self._know_folder()
+        self.know_folder()
         command = [str(self.program), "--model", model, "--dangerously-skip-permissions", *flags, prompt]
         async with on_terminal(command, self.work, self.environment(url, {})) as terminal:
             yield terminal
@@ -94,12 +94,12 @@ class ClaudeCode(Installed):
     @asynccontextmanager
     async def on_screen(self, url: str, settings: Mapping[str, str], *flags: str, model: str) -> AsyncIterator[Screen]:
         """The same on a screen that is drawn, in the permission mode that it begins with."""
-        self._know_folder()
+        self.know_folder()
         command = [str(self.program), "--model", model, *flags]
         async with on_screen(command, self.work, self.environment(url, settings)) as screen:
             yield screen
 
-    def _know_folder(self) -> None:
+    def know_folder(self) -> None:
         """It was started here before, and asks no question about it."""
         place = self.home / ".claude"
         place.mkdir(exist_ok=True)

@@ -16,6 +16,7 @@ from e2e.expecting import Scenarios, expect
 from e2e.npm import Installed
 from e2e.ports import free_port
 from e2e.process import Finished, run, under_way
+from e2e.screen import on_screen
 from proxy.sandbox import Sandbox
 
 CLAUDE_CODE: Scenarios[ClaudeCode] = Scenarios()
@@ -26,7 +27,7 @@ KEEPS_S, ENDS_S = 1, 7.0
 _ROOT = Path(__file__).parents[3]
 
 
-def _world(client: Installed, folder: Path, sandbox: Sandbox, port: int) -> dict[str, str]:
+def world_of(client: Installed, folder: Path, sandbox: Sandbox, port: int) -> dict[str, str]:
     """A user who has signed in, and has the client on the PATH under its name."""
     sandbox.write_credentials(folder / "config")
     programs = folder / "bin"
@@ -46,7 +47,7 @@ def _world(client: Installed, folder: Path, sandbox: Sandbox, port: int) -> dict
     }
 
 
-def _command(client: str, *arguments: str) -> list[str]:
+def launch_command(client: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", "proxy", client, "--proxy-keep", f"{KEEPS_S}", *arguments]
 
 
@@ -80,10 +81,12 @@ async def two_share_a_proxy_that_ends_after_them(client: ClaudeCode, folder: Pat
     settings = client.home / ".claude" / "settings.json"
     settings.write_text(json.dumps(elsewhere))
     async with Sandbox() as sandbox:
-        world = _world(client, folder, sandbox, port)
+        world = world_of(client, folder, sandbox, port)
         tools = ("--dangerously-skip-permissions",)
-        async with under_way(_command("claude", "-p", "use Bash: sleep 60", *tools), client.work, world) as killed:
-            done = await run(_command("claude", "-p", "say it", "--output-format", "json"), client.work, world)
+        async with under_way(
+            launch_command("claude", "-p", "use Bash: sleep 60", *tools), client.work, world
+        ) as killed:
+            done = await run(launch_command("claude", "-p", "say it", "--output-format", "json"), client.work, world)
             expect(killed.returncode is None, "the first one is under way", killed.returncode)
             killed.kill()
             await killed.wait()
@@ -101,13 +104,38 @@ def _expect_answer(done: Finished, world: Mapping[str, str]) -> None:
     expect(world["HOME"] in done.stderr and "not used here" in done.stderr, "what does not count is told", done.stderr)
 
 
+@CLAUDE_CODE.add
+async def the_picker_has_the_models_with_their_windows(client: ClaudeCode, folder: Path) -> None:
+    """`/model` on a terminal; the chosen one's window is smaller than that of the first."""
+    client.know_folder()
+    async with Sandbox() as sandbox:
+        world = {**world_of(client, folder, sandbox, free_port()), "CLAUDE_CONFIG_DIR": str(client.home / ".claude")}
+        command = launch_command("claude", "--proxy-model", "kimi-k3", "--dangerously-skip-permissions")
+        async with on_screen(command, client.work, {**world, "LANG": "C.UTF-8"}) as screen:
+            await screen.shows("bypass permissions on")
+            await screen.command("/model")
+            await screen.shows("Kimi Code (p2)")
+            await screen.press("Escape")
+            await screen.shows("Kept model as")
+            await screen.command("/model kimi-k2.6")
+            await screen.shows("Set model to kimi-k2.6")
+            await screen.command("hello there")
+            await screen.shows("I am the sandbox model")
+            await screen.command("/context")
+            await screen.shows("/262.1k tokens")
+            await screen.command("/exit")
+            await screen.ends()
+            models = {received.body["model"] for received in sandbox.p2.requests}
+            expect(models == {"kimi-for-coding"}, "it was asked by its name upstream", models)
+
+
 @CODEX.add
 async def codex_finds_the_proxy_by_options_alone(client: Codex, folder: Path) -> None:
     port = free_port()
     async with Sandbox() as sandbox:
-        world = {**_world(client, folder, sandbox, port), "CODEX_HOME": str(client.home)}
+        world = {**world_of(client, folder, sandbox, port), "CODEX_HOME": str(client.home)}
         words = ("codex", "exec", "--json", "--skip-git-repo-check", "say it")
-        done = await run(_command(*words), client.work, world)
+        done = await run(launch_command(*words), client.work, world)
         said = [line["item"].get("text", "") for line in done.lines if line["type"] == "item.completed"]
         expect(done.status == 0 and "sandbox model" in " ".join(said), "an answer", (done.stdout, done.stderr))
         expect(not (client.home / "config.toml").exists(), "no file is written")

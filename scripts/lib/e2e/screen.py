@@ -25,7 +25,10 @@ class Screen:
 
     async def tmux(self, *words: str) -> str:
         process = await asyncio.create_subprocess_exec(
-            "tmux", "-L", self._socket, "-f", "/dev/null", *words, stdout=asyncio.subprocess.PIPE
+            *("tmux", "-L", self._socket, "-f", "/dev/null"),
+            *words,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,  # that the server has ended
         )
         output, _ = await process.communicate()
         return output.decode(errors="replace")
@@ -56,6 +59,23 @@ class Screen:
             _, _, typed = (await self.look()).rpartition(f"\n{PROMPT}")
             if text[:PROMPT_WIDTH] not in typed:
                 return
+
+    async def press(self, key: str) -> None:
+        """Presses a key that tmux has a name for, or a letter."""
+        await asyncio.sleep(TYPING_S)
+        await self.tmux("send-keys", key)
+
+    async def command(self, text: str) -> None:
+        """Types a text and sends it, once: for a client whose prompt looks otherwise."""
+        await self.tmux("send-keys", "-l", text)
+        await asyncio.sleep(TYPING_S)
+        await self.press("Enter")
+
+    async def ends(self) -> None:
+        """Waits until the program has ended by itself."""
+        async with asyncio.timeout(WAIT_S):
+            while await self.tmux("list-sessions"):
+                await asyncio.sleep(LOOKING_S)
 
 
 @asynccontextmanager

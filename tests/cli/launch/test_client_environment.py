@@ -11,9 +11,10 @@ from samples import rows
 from proxy.cli.launch.client_environment import (
     Served,
     UnknownModel,
-    asked_model,
+    asked_option,
     child_environment,
     claude_code,
+    claude_code_child,
     codex_options,
     first_entry,
     openai,
@@ -63,6 +64,11 @@ def test_what_claude_code_is_told(changes: dict[str, Any], differs: dict[str, st
     assert told(replace(SERVED, **changes)) == {**base, **differs}
 
 
+def test_settings_by_model_would_not_count_beside_the_variable() -> None:
+    names = {one.name for one in claude_code_child(SERVED, compacts=False)}
+    assert "CLAUDE_CODE_MAX_CONTEXT_TOKENS" in names and "CLAUDE_CODE_AUTO_COMPACT_WINDOW" not in names
+
+
 def test_what_other_clients_are_told() -> None:
     assert {one.name: one.value for one in openai(replace(SERVED, key="k"))} == {
         "OPENAI_BASE_URL": f"{URL}/v1",
@@ -78,6 +84,8 @@ def test_the_options_of_codex_are_values_of_toml() -> None:
     base = ["-c", place, "-c", 'model_provider="model-proxy"']
     assert codex_options(SERVED, model=True) == [*base, "-c", 'model="big"', "-c", "model_context_window=5000"]
     assert codex_options(replace(SERVED, model="quick"), model=False) == base
+    catalog = ["-c", "model_catalog_json=…"]
+    assert codex_options(SERVED, model=False, catalog=catalog[1]) == [*base, *catalog], "which has all windows"
 
 
 #: what the user has set, what the client then has, what is said of it
@@ -141,7 +149,7 @@ def test_what_leads_elsewhere_is_taken_out_and_told_without_its_value() -> None:
     ],
 )
 def test_the_model_among_the_arguments_of_a_client(arguments: list[str], model: str | None) -> None:
-    assert asked_model(arguments, ("--model", "-m")) == model
+    assert asked_option(arguments, ("--model", "-m")) == model
 
 
 #: who is signed in, who serves aliases, what the user names -> provider, model, window, whether aliases go there too

@@ -95,12 +95,14 @@ async def test_two_clients_share_one_proxy_and_get_their_arguments_signals_and_s
         )
         shown, options = await asyncio.gather(lines_of(claude), lines_of(codex))
         url = f"http://127.0.0.1:{world['PROXY_PORT']}"
-        assert shown[:-1] == [
+        assert shown[0] == "[--settings]" and '"modelPicker"' in shown[1] and "gpt-5.6-sol" not in shown[1]
+        assert shown[2:-1] == [
             *("[-p]", "[it's $HOME]", "[--help]", "[--]", "[--proxy-model]"),
             f"url={url} model=kimi-k2.7-code key= token=unused",
         ]
         assert shown[-1] == f"pid={claude.pid}", "the launcher has become the client"
         assert options[-4:-2] == ["[exec]", "[]"] and f'base_url="{url}/v1"' in options[1]
+        assert "[model_context_window=262144]" in options, "this Codex takes no catalogue of models"
         assert len(background_of(world)) == 1
         with urllib.request.urlopen(f"{url}/healthz") as answer:
             assert answer.status == 200

@@ -8,6 +8,7 @@ from proxy.core.allowances.accounts import Standing, for_account, in_order, is_n
 
 NEW, HALF, MOST = Standing("new"), Standing("half", used=50), Standing("most", used=99)
 SPENT, LATER = Standing("spent", used=100, opens=60), Standing("later", used=100, opens=600)
+LACKS = Standing("lacks", lacks=True)
 OUT, FAILED = Standing("out", signed_in=False), Standing("failed", failed=True)
 
 
@@ -33,6 +34,11 @@ OUT, FAILED = Standing("out", signed_in=False), Standing("failed", failed=True)
         ((FAILED, NEW), {"stays": "failed"}, ["failed"]),
         ((OUT, NEW), {"stays": "out"}, ["new"]),
         ((NEW,), {"stays": "gone"}, ["new"]),
+        # a model is asked of an account whose service lists it; of another only if there is none
+        ((LACKS, MOST), {}, ["most"]),
+        ((LACKS, MOST), {"stays": "lacks"}, ["most"]),
+        ((LACKS, SPENT), {"stays": "lacks"}, ["lacks"]),
+        ((LACKS, MOST), {"onward": True}, ["most", "lacks"]),
         # where it may go on, others stand behind, and what is spent is passed over
         ((MOST, HALF, NEW), {"onward": True}, ["new", "half", "most"]),
         ((MOST, HALF, NEW), {"stays": "most", "onward": True}, ["most", "new", "half"]),

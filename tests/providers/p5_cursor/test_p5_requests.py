@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from core.openai_bodies import function_tool
-from harness import Live, ask, until
+from harness import Live, ask
 from openai_live import BOTH, CHAT, RESPONSES, body_for, error_of
 from samples import rows
 
@@ -110,25 +110,6 @@ async def test_the_prompt_is_what_is_counted(live: Live) -> None:
     assert (await live.post({"model": "cursor", "messages": []}, COUNT)).json == {"input_tokens": 0}
     silent = await live.post(ask([{"role": "user", "content": []}], model="cursor"))
     assert silent.status == 400 and "none of them has any content" in silent.error["message"]
-
-
-async def test_the_models_of_the_account_are_listed_once_they_are_known(live: Live) -> None:
-    await opened(live, ask(model="cursor"))
-    p5 = live.sandbox.p5
-    listed: list[str] = []
-
-    async def shown() -> list[str]:
-        return [model["id"] for model in (await live.get("/v1/models?limit=2000")).json["data"]]
-
-    await until(lambda: len(p5.model_requests) == 1)
-    expected = [f"{mode}:{model}" for mode in ("cursor", "cursor-plan", "cursor-ask") for model in p5.options.models]
-    for _ in range(100):
-        listed = await shown()
-        if len(listed) < 400:
-            break
-    assert [model for model in listed if ":" in model] == expected
-    await opened(live, ask(model="cursor"))
-    assert len(p5.model_requests) == 1
 
 
 # -- refusals of the OpenAI-style routes, as they arrive

@@ -1,0 +1,75 @@
+"""The models that a client's picker shows: those of the providers that the user is signed in to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from proxy.config import Config
+from proxy.core.models import ModelFacts
+from proxy.core.routing import Catalog
+from proxy.providers.entry import Entry
+
+#: Endings of names that ask for a faster tier of a listed model. They are served, and have no row of their own.
+_TIERS = ("-fast", "-ultrafast")
+#: What precedes the rest of a longer name for the same model: `opencode-go/` and `kimi-`.
+_BREAKS = ("/", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class UsableModel:
+    """A name that the user can type.
+
+    label    of its provider
+    product  the subscription that serves it
+    shown    whether a picker lists it; a second name of a model is only known
+    """
+
+    name: str
+    label: str
+    product: str
+    facts: ModelFacts
+    shown: bool = True
+
+    @property
+    def about(self) -> str:
+        """A line about it for a picker.
+
+        >>> UsableModel("k3", "p2", "Kimi Code", ModelFacts()).about
+        'Kimi Code (p2)'
+        """
+        return f"{self.product} ({self.label})"
+
+
+def usable_models(
+    providers: Iterable[Entry], config: Config, labels: Collection[str], *, any_tools: bool = False
+) -> list[UsableModel]:
+    """The models of the providers with these labels, by provider, in the order of their catalogues.
+
+    labels     none for all providers: where the proxy alone may know an account
+    any_tools  only of providers whose models take tools of any name
+    """
+    found = [
+        model
+        for entry in sorted(providers, key=lambda entry: entry.label)
+        if entry.build is not None and (not labels or entry.label in labels) and not (any_tools and entry.bridges)
+        for model in _of(entry, entry.catalog_now(config))
+    ]
+    return list({model.name: model for model in reversed(found)}.values())[::-1]  # a name belongs to the first list
+
+
+def _of(entry: Entry, catalog: Catalog) -> Iterator[UsableModel]:
+    names = [name for name in catalog.shown if not is_tier(name, catalog.shown)]
+    for name in names:
+        facts = catalog.facts_of(name)
+        longer = any(other.endswith(mark + name) for mark in _BREAKS for other in names)
+        yield UsableModel(name, catalog.label, entry.product, facts, facts.listed and not longer)
+
+
+def is_tier(name: str, names: Collection[str]) -> bool:
+    """Whether a name asks for a tier of another one of these names.
+
+    >>> is_tier("gpt-6-sol-fast", ("gpt-6-sol", "gpt-6-sol-fast")), is_tier("grok-fast", ("grok-fast",))
+    (True, False)
+    """
+    return any(name.endswith(tier) and name.removesuffix(tier) in names for tier in _TIERS)
