@@ -223,6 +223,14 @@ BROKEN = (
         prepare=lambda w: shutil.rmtree(w.config / "p1"),
     ),
     Broken(
+        "nobody describes pictures",
+        "p1 describes pictures for models that take none (gpt-5.6-sol)",
+        " auth login p1",
+        "warn",
+        prepare=lambda w: shutil.rmtree(w.config / "p1"),
+        variables={"PROXY_VISION_MODEL": "gpt-5.6-sol", "PROXY_ALIAS_PROVIDER": "p2"},
+    ),
+    Broken(
         "a proxy that is none",
         "HTTPS_PROXY names no usable proxy",
         "export HTTPS_PROXY=http://",
