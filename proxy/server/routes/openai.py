@@ -124,9 +124,9 @@ async def _converted(
     ledger.ignores(ingress.ignored)
     request = with_true_pictures(ledger, ingress.request)
     target = candidate.provider.resolve(candidate.model, request, auto_review=False)
+    await find_project(ledger, request)
     if target.blind and ledger.pictures:
         request = await with_descriptions(ledger, candidate, target, request)
-    await find_project(ledger, request)
     call = _call(ledger, asked, candidate, request, target)
     ledger.compares(ComparedRequest(owner_by(call.cache_key), candidate.provider, target, request, ledger.size))
     return answer_to(ledger, call, ingress, candidates)

@@ -57,7 +57,7 @@ async def with_descriptions(
     ledger: Ledger, candidate: Candidate, target: Target, request: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """The request with descriptions in place of pictures that the model is not sent, as far as they can be had. A count
-    asks nobody: it takes what is known, and the usual length for the rest."""
+    asks no service: it takes what is known, and the usual length for the rest."""
     describer = _describer(ledger, candidate)
     if describer is None:
         return request
