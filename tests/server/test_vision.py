@@ -485,3 +485,29 @@ def test_the_memory_has_bounds() -> None:
     assert memory.of((None, "m", "c")) == "c"  # its use renewed it
     now[0] += KEPT_S + 1
     assert memory.of((None, "m", "c")) is None
+
+
+#: fault of the service that describes -> the outcome
+FAULTS: list[tuple[str, dict[str, Any], str]] = [
+    ("forbidden", {}, "permission"),
+    ("overloaded", {"times": 9}, "overloaded"),
+    ("server_error", {"status": 500, "times": 9}, "transient"),
+    ("cut_before_output", {"times": 9}, "transport"),
+    ("cut_text", {"times": 9}, "transport"),
+    ("invalid_utf8", {"times": 9}, "transport"),
+    ("html_error", {"times": 9}, "transient"),
+    ("redirect", {"times": 9}, "bad_answer"),
+    ("usage_limit", {"times": 9}, "usage_limit"),
+    ("huge_retry_after", {"times": 9}, "rate_limit"),
+]
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "folded"])
+@pytest.mark.parametrize("fault, members, reason", FAULTS, ids=[row[0] for row in FAULTS])
+async def test_faults_of_the_service_leave_the_note(
+    live: Live, fault: str, members: dict[str, Any], reason: str, streamed: bool
+) -> None:
+    live.sandbox.p1.script.replace([{"fault": fault, **members}])
+    answer = await (live.stream if streamed else live.post)(shown(image()))
+    assert answer.status == 200 and HEADER not in answer.headers and NOTE in sent(live)
+    assert outcomes(live) == {reason: 1}
