@@ -25,6 +25,7 @@ from proxy.settings import (
     model,
     provider,
     row,
+    searcher,
     secret,
     seeing_model,
     switch,
@@ -241,6 +242,15 @@ class Config(Rows):
         "low",
         word_of(*RANKS, "off"),
         "Highest reasoning effort of a compaction request; off for no cap.",
+    )
+    search: str = row(
+        "search",
+        "PROXY_SEARCH",
+        "auto",
+        searcher,
+        "Who searches the web for models whose service does not: auto, the request's own provider if it can, else the"
+        " first that is signed in of p1, p3, p2; a provider; a model of one; or off. It counts against that"
+        " subscription.",
     )
     search_constraints: str = row(
         None,

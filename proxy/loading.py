@@ -17,7 +17,7 @@ from typing import Any
 from proxy.config import Config, ConfigError
 from proxy.core.invalid import cut, visible
 from proxy.fallbacks import check_fallbacks, fallbacks
-from proxy.providers.entry import Entry
+from proxy.providers.entry import Entry, check_searcher
 from proxy.providers.registry import PROVIDERS
 from proxy.retention import Retention
 from proxy.settings import (
@@ -30,6 +30,7 @@ from proxy.settings import (
     model,
     provider,
     rows_of,
+    searcher,
     seeing_model,
     switch,
 )
@@ -74,11 +75,16 @@ def _check_fallbacks(providers: Sequence[Entry], found: Any, config: Config) -> 
     check_fallbacks(found, [entry.catalog_now(config) for entry in providers])
 
 
+def _check_searcher(providers: Sequence[Entry], name: str, config: Config) -> None:
+    check_searcher(name, providers, config)
+
+
 #: parser of a setting -> a check against all other settings.
 _CHECKS: dict[Parse, Callable[..., None]] = {
     model: _check_model,
     seeing_model: _check_seeing_model,
     fallbacks: _check_fallbacks,
+    searcher: _check_searcher,
 }
 
 SETTINGS = settings_of(PROVIDERS)

@@ -207,6 +207,28 @@ def model(value: Any) -> str:
     return text(value)
 
 
+#: Words of the setting `search` that are neither a provider nor a model.
+SEARCH_WORDS = ("auto", "off")
+
+
+def searcher(value: Any) -> str:
+    """auto, off, a provider, or a model of one."""
+    name = text(value).strip()
+    return name.lower() if name.lower() in SEARCH_WORDS else name
+
+
+def searcher_of(name: str, catalogs: Sequence[Catalog], able: Sequence[str]) -> tuple[str, str]:
+    """The label and the model that a setting `search` names, "" for the provider's own model. Raises UnfitValue.
+
+    able  labels of the providers that search
+    """
+    service = next((catalog for catalog in catalogs if name.lower() in (catalog.label, catalog.service)), None)
+    found = service or route(normalise_model(name), catalogs, alias_provider=catalogs[0].label)
+    if found is None or found.label not in able:
+        raise UnfitValue(f"expected auto, off, one of {', '.join(able)}, or a model of theirs")
+    return found.label, "" if service is not None else normalise_model(name)
+
+
 def check_model(name: str, catalogs: Sequence[Catalog]) -> None:
     """Raises UnfitValue for a name that is neither a model of these providers nor an alias."""
     if name and route(normalise_model(name), catalogs, alias_provider=catalogs[0].label) is None:

@@ -12,6 +12,7 @@ from proxy.cli.launch.shells import SHELLS
 from proxy.cli.models import offering
 from proxy.cli.paths import state_root
 from proxy.cli.vision import vision_lines
+from proxy.cli.web_search import search_line, web_search
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
@@ -50,7 +51,9 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     known = sign_ins(context, file)
     lines += _accounts(context, config, known)
     lines += _switched(config)
-    lines += vision_lines(context.providers, config, {one.entry.label for one in known if one.usable})
+    usable = {one.entry.label for one in known if one.usable}
+    lines.append(search_line(web_search(context.providers, config, usable), config))
+    lines += vision_lines(context.providers, config, usable)
     if config.captures:
         lines.append(f"{CAPTURES_NOTICE}: {state_root(context.environment) / TRAFFIC}")
     lines.append(f"log: {state_root(context.environment) / 'proxy.log'}")
@@ -63,7 +66,6 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     lines += [f"warning: {warning}" for warning in file.warnings]
     if is_open(config, file.root):
         lines.append(f"warning: {OPEN_NOTICE}")
-    usable = {one.entry.label for one in known if one.usable}
     first = first_entry(context.providers, config, usable)
     if first.label in usable and first.label != config.alias_provider:
         lines.append(

@@ -14,7 +14,6 @@ from proxy.cli.config_file import ConfigFile, proxies_of
 from proxy.cli.paths import state_root
 from proxy.config import Config
 from proxy.core.routing import ALIASES, Catalog, listing
-from proxy.observe.lifecycle import NullLog
 from proxy.providers.accounts.model_lists import ModelLists
 from proxy.providers.entry import Entry
 
@@ -27,7 +26,7 @@ LACKING = "(not in your plan)"
 def offering(context: Context) -> tuple[Entry, ...]:
     """The providers with the models that their services offered last."""
     lists = kept_lists(context)
-    return tuple(entry.offering(lists.of_label(entry.label)) for entry in context.providers)
+    return tuple(entry.offering(lists.of_label(entry.label), context.providers) for entry in context.providers)
 
 
 def kept_lists(context: Context) -> ModelLists:
@@ -98,8 +97,9 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
     file = ConfigFile(context)
-    if arguments.refresh:
-        await _refresh(file, context)
+    failed = await _refresh(file, context) if arguments.refresh else {}
+    for key, reason in failed.items():
+        print(reason if reason.startswith(key) else f"{key}: {reason}", file=sys.stderr)
     providers = offering(context)
     if arguments.json:
         print(json.dumps(model_table(providers, file.config), indent=2))
@@ -108,7 +108,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     else:
         shown = None if arguments.full else SHORT
         print("\n".join(model_lines(providers, file.config, shown, program=context.program)))
-    return 0
+    return 1 if failed else 0
 
 
 def _for_codex(providers: Iterable[Entry], file: ConfigFile, context: Context) -> str:
@@ -122,8 +122,8 @@ def _for_codex(providers: Iterable[Entry], file: ConfigFile, context: Context) -
     return catalog_text(program, context.environment, models)
 
 
-async def _refresh(file: ConfigFile, context: Context) -> None:
-    """Asks all services with an account, by an application that serves nobody. What failed goes to standard error."""
+async def _refresh(file: ConfigFile, context: Context) -> dict[str, str]:
+    """Asks all services with an account, by an application without a listener; returns why some failed, by account."""
     from aiohttp import web
 
     from proxy.server.app import create_app
@@ -132,7 +132,6 @@ async def _refresh(file: ConfigFile, context: Context) -> None:
     app = create_app(
         file.current,
         config_dir=file.root,
-        log=_Failures(),
         proxies=proxies_of(context.environment),
         entries=context.providers,
         state_dir=state_root(context.environment),
@@ -144,17 +143,9 @@ async def _refresh(file: ConfigFile, context: Context) -> None:
         state = app[STATE]
         for label in state.providers:
             state.accounts.of(label)
-        await state.catalogs.lists.refreshed(state.accounts.watched())
+        return await state.catalogs.lists.refreshed(state.accounts.watched())
     finally:
         await runner.cleanup()
-
-
-class _Failures(NullLog):
-    """Prints why a service gave no list."""
-
-    def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
-        if msg in ("models_not_listed", "models_not_kept"):
-            print(fields["detail"], file=sys.stderr)
 
 
 MODELS = Command("models", "list the models of every provider", _run, _arguments)

@@ -226,15 +226,26 @@ def narrowed(effort: str | None, offered: tuple[str, ...] | None) -> str | None:
     """
     if effort in (None, "none") or offered is None or effort in offered:
         return effort
-    known = sorted((one for one in offered if one in _ORDER), key=_ORDER.index)
+    known = sorted((one for one in offered if one in _ORDER[1:]), key=_ORDER.index)
     if not known:
         return None
     return next((one for one in reversed(known) if _ORDER.index(one) <= _ORDER.index(str(effort))), known[0])
 
 
-def lost_effort(asked: str | None, sent: str | None, known: object) -> tuple[tuple[str, str, str | None], ...]:
-    """The effort that a model does not offer as (what, asked, sent); empty if nothing is `known` of its offer."""
-    return () if known is None or asked is None or asked == sent else (("effort", asked, sent),)
+def offered_effort(asked: str | None, ours: str | None, offered: tuple[str, ...]) -> str | None:
+    """The effort to send to a model that offers some: the asked one, else that of our table, else the nearest.
+
+    >>> offered_effort("medium", "high", ("low", "high")), offered_effort("max", "high", ("high", "max"))
+    ('high', 'max')
+    """
+    return ours if asked not in offered and ours in offered else narrowed(asked, offered)
+
+
+def lost_effort(
+    asked: str | None, sent: str | None, offered: tuple[str, ...] | None
+) -> tuple[tuple[str, str, str | None], ...]:
+    """The effort that a model does not offer, as (what, asked, sent); empty if it is not known what it offers."""
+    return () if offered is None or asked is None or asked == sent else (("effort", asked, sent),)
 
 
 def capped_effort(effort: str | None, cap: str) -> str | None:

@@ -10,7 +10,7 @@ repeats of the request, and the original names of flattened tools.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proxy.core.effort import EFFORTS
@@ -44,6 +44,14 @@ _DOMAINS = {
 WEB_SEARCH = HostedTool(
     {"type": "web_search_20250305", "name": "web_search"},
     {"user_location": "user_location", **_DOMAINS, **{f"filters.{name}": member for name, member in _DOMAINS.items()}},
+)
+
+
+#: The hosted search of services that take no location.
+PLAIN_SEARCH = HostedTool(
+    WEB_SEARCH.tool,
+    {name: member for name, member in WEB_SEARCH.options.items() if member != "user_location"},
+    refused=frozenset({"user_location"}),
 )
 
 
@@ -86,6 +94,11 @@ class IngressRules:
     honours: frozenset[str] = frozenset({"max_tokens", "stop"})
     formats: frozenset[str] = frozenset()
     always: frozenset[str] = frozenset()
+
+
+def with_search(rules: IngressRules) -> IngressRules:
+    """The rules of a model for which another service searches."""
+    return replace(rules, hosted={**rules.hosted, "web_search": PLAIN_SEARCH})
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 #: Most models of one list, and most characters of an id: answers repeat the name in each of their chunks.
 MAX_MODELS = 1000
@@ -58,7 +58,8 @@ UNKNOWN = ModelFacts()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelList:
-    """The models that a service offers to an account. Two lists are equal only if they are one object.
+    """The models that a service offers to an account. Lists are equal if they share one table of models, so that what
+    is derived from it is kept when the service confirms it.
 
     models  id -> facts, in the order of the service
     asked   when the service gave it, epoch seconds
@@ -68,6 +69,12 @@ class ModelList:
     models: Mapping[str, ModelFacts]
     asked: float = 0.0
     tag: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ModelList) and other.models is self.models
+
+    def __hash__(self) -> int:
+        return id(self.models)
 
 
 def union(lists: Sequence[ModelList]) -> ModelList | None:
@@ -157,7 +164,7 @@ def from_json(value: Any) -> ModelList:
     """The list in JSON of ours, checked value by value. Raises ValueError for another form."""
     rows = value.get("models") if isinstance(value, Mapping) else None
     asked = value.get("asked") if isinstance(value, Mapping) else None
-    if not isinstance(rows, Mapping) or isinstance(asked, bool) or not isinstance(asked, int | float):
+    if not isinstance(rows, Mapping) or not _is_moment(asked):
         raise ValueError("another program or version wrote it")
     tag = value.get("tag")
     return model_list(
@@ -165,6 +172,11 @@ def from_json(value: Any) -> ModelList:
         float(asked),
         tag if isinstance(tag, str) else "",
     )
+
+
+def _is_moment(value: Any) -> TypeGuard[float]:
+    """Whether a value is a number of seconds of this era."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e11
 
 
 def _facts(row: Mapping[str, Any]) -> ModelFacts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
@@ -45,6 +45,9 @@ CLAUDE = "claude-"
 #: Models that the settings add to a provider: ids, each with the base model that it behaves like, or "".
 Added = tuple[tuple[str, str], ...]
 
+#: Catalogues and rows that a provider keeps: each account's list makes its own.
+CACHED = 64
+
 #: The words and numbers of a name.
 _PARTS = re.compile(r"[0-9]+(?:\.[0-9]+)*|[a-z]+", re.ASCII)
 
@@ -74,6 +77,7 @@ class Catalog:
     facts     model -> what is known of it
     hidden    names that route here and are not listed
     lacking   listed names that the service does not list for any account
+    qualifier  prefix of names that no other provider has, "" for none
     """
 
     label: str
@@ -91,6 +95,7 @@ class Catalog:
     followed: bool = False
     hidden: frozenset[str] = frozenset()
     lacking: frozenset[str] = frozenset()
+    qualifier: str = ""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -131,26 +136,48 @@ class Catalog:
     ) -> Catalog:
         """The catalogue with what the service lists for the accounts: its rows win over our table.
 
-        names  names for a listed id that no name of ours means
-        id_of  the service's id for a name of ours
+        names  all names for a listed id, with those of our table
+        id_of  the service's id for a name of our table
         """
         if offered is None:
             return self
-        ids = {name: id_of(name) for name in self.models}
-        known, rows = set(ids.values()), offered.models
-        new = {name: one for one in rows if one not in known for name in names(one, rows[one])}
-        facts = dict(self.facts)
-        for name, one in (ids | new).items():
-            if one in rows:
-                facts[name] = rows[one].over(self.facts.get(name, UNKNOWN))
-        shown = tuple(name for name in (ids | new) if facts.get(name, UNKNOWN).listed)
+        rows, ids = offered.models, {name: id_of(name) for name in self.models}
+        named = {name: one for one in rows for name in names(one, rows[one])}
+        ids |= {name: one for name, one in named.items() if name not in ids}
+        facts = {**self.facts}
+        facts |= {name: rows[one].over(self.facts.get(name, UNKNOWN)) for name, one in ids.items() if one in rows}
+        models = tuple(name for name in ids if facts.get(name, UNKNOWN).listed)
+        lacking = frozenset(name for name in self.models if name not in named)
+        whole = [name for name in models if name not in lacking and ids[name] == name]
+
+        def instead(model: str) -> str:
+            return nearest(model, whole) if model in lacking and whole else model
+
         return replace(
             self,
-            models=shown,
+            models=models,
             facts=facts,
-            hidden=self.hidden | ((ids | new).keys() - set(shown)),
-            lacking=frozenset(name for name, one in ids.items() if one not in rows),
+            hidden=self.hidden | (ids.keys() - set(models)),
+            lacking=lacking,
+            main=instead(self.main),
+            small=instead(self.small),
+            reviewer=instead(self.reviewer),
+            aliases={alias: instead(model) for alias, model in self.aliases.items()},
         )
+
+    def without(self, names: Collection[str]) -> Catalog:
+        """The catalogue without these names."""
+        models = tuple(name for name in self.models if name not in names)
+        return replace(self, models=models, hidden=self.hidden.difference(names)) if names else self
+
+    def lists(self, model: str) -> bool:
+        """Whether the service lists what a name means; an id with a prefix may have an ending that the name lacks."""
+        called = self.called(self.resolved(model))
+        for prefix in self.prefixes:
+            if called.startswith(prefix):
+                first = self.prefixes[0] + called.removeprefix(prefix)
+                return any(name == first or name.startswith(f"{first}-") for name in self.prefixed)
+        return called in self.shown or called in self.hidden
 
     def facts_of(self, model: str) -> ModelFacts:
         """What is known of a listed name or an alias."""
@@ -200,6 +227,25 @@ def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affin
             return Route(catalog.label, False)
     known = model in ALIASES or family_of(model) is not None
     return _alias(affinity or alias_provider, catalogs) if known else None
+
+
+def foreign_names(catalog: Catalog, table: Catalog, others: Sequence[Catalog]) -> frozenset[str]:
+    """The names that a list of the service must not give a model: those of another provider, and of aliases.
+
+    catalog  with the list of the service
+    table    the same one without it
+    others   the tables of the other providers
+    """
+    new = {*catalog.models, *catalog.hidden} - {*table.models, *table.hidden}
+    foreign = {name for name in new if _is_foreign(name, catalog.qualifier, others)}
+    return frozenset(name for name in new if name in foreign or name.rpartition("-")[0] in foreign)  # a tier of one
+
+
+def _is_foreign(name: str, qualifier: str, others: Sequence[Catalog]) -> bool:
+    if qualifier and name.startswith(qualifier):
+        return False
+    alias = name in ALIASES or name in FAMILIES or family_of(name) is not None or normalise_model(name) != name
+    return alias or "/" in name or ":" in name or route(name, others, alias_provider="") is not None
 
 
 def without_claude(model: str, catalogs: Sequence[Catalog]) -> str:

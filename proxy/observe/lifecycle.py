@@ -143,6 +143,24 @@ class PicturesDescribed:
 
 
 @dataclass(frozen=True, slots=True)
+class Searched:
+    """The proxy searched the web for the model.
+
+    provider  the account that searched
+    outcome   ok, or the word of the Messages API for the failure
+    results   number of results that the model was shown
+    input_tokens, output_tokens  what the search cost, as far as the service reports it
+    """
+
+    provider: str
+    outcome: str
+    results: int
+    input_tokens: int
+    output_tokens: int
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Timed:
     """The time of a request by span, reported before its end. Name of a span -> milliseconds, in the order of `SPANS`;
     a span that did not happen is missing."""
@@ -234,6 +252,7 @@ Event = (
     | UsageUpdated
     | Judged
     | PicturesDescribed
+    | Searched
     | Timed
     | CacheChecked
     | UpstreamAnswered

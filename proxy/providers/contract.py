@@ -27,6 +27,7 @@ from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.messages import Event
+from proxy.core.search.results import Found, Query
 from proxy.core.sizes import LARGE_BYTES
 from proxy.core.tokens.usage import Usage
 from proxy.errors import UpstreamError
@@ -55,9 +56,9 @@ class Target:
     model   upstream model id
     tier    service tier, None for the ordinary one
     effort  reasoning effort, None when none was asked for
-    narrowed  (what, asked, sent) of an effort or a tier that the service does not offer for the model
     uploads_noted  a picture that was uploaded to a service becomes a note, like any other that is not sent
     blind  where pictures become notes, or would be refused
+    narrowed  (what, asked, sent) of an effort or a tier that the service does not offer for the model
     """
 
     model: str
@@ -300,6 +301,40 @@ class Transcription(Protocol):
 
     async def transcribe(self, call: MediaCall, request: TranscriptionRequest) -> MediaAnswer:
         """Transcribes a recording. Raises ProxyError. Cancelling releases the upstream at once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCall:
+    """One web search, ready for a provider.
+
+    request_id  ours: for the log
+    call_id     of the model's call, for a service that wants one
+    model       the model that searches, "" to leave it to the provider
+    session, owner  as in `Call`; None where the search must not be known to belong to a conversation
+    """
+
+    query: Query
+    request_id: str
+    call_id: str = ""
+    model: str = ""
+    session: str | None = None
+    owner: Owner | None = None
+    recorder: Recorder = field(default_factory=NullRecorder)
+    capture: RequestCapture = NULL_CAPTURE
+    timings: Timings = field(default_factory=Timings)
+
+    def record(self, event: LifecycleEvent) -> None:
+        """Reports what became of this search."""
+        self.recorder.record(self.request_id, event)
+
+
+@runtime_checkable
+class Searches(Protocol):
+    """A provider that searches the web, also for models of others."""
+
+    async def search(self, call: SearchCall) -> Found:
+        """Searches once. Raises ProxyError. Cancelling releases the upstream at once."""
         ...
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from proxy.config import Config
 from proxy.core.invalid import cut
 from proxy.core.models import ModelList
-from proxy.core.routing import Added, Catalog, route
+from proxy.core.routing import Added, Catalog, foreign_names, route
+from proxy.settings import SEARCH_WORDS, searcher_of
 
 if TYPE_CHECKING:
     from proxy.providers.accounts.account import Account, AccountContext
@@ -47,7 +48,9 @@ class Entry:
     own       folder of a named account -> what turns the common settings into the account's, without another account's
               keys and tokens, see `OwnSettings`; None: the settings have none
     key       the variable of the key that replaces a sign-in, "" where users sign in
+    searches  its place among the providers that search for models of others, from 1; 0: it does not search for them
     examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
+    offered, others  what the service offers, and the entries whose names it must not take, see `offering`
     bridges   whether its models take tools of certain names only, which they use through the client
     """
 
@@ -61,7 +64,10 @@ class Entry:
     adding: Callable[[Added, ModelList | None], Catalog] | None = None
     own: Callable[[Path], Callable[[Config], Config]] | None = None
     key: str = ""
+    searches: int = 0
     examples: Mapping[str, str] = field(default_factory=dict)
+    offered: ModelList | None = None
+    others: tuple[Entry, ...] = ()
     bridges: bool = False
 
     @property
@@ -69,17 +75,21 @@ class Entry:
         return self.catalog.label
 
     def catalog_now(self, config: Config, offered: ModelList | None = None) -> Catalog:
-        """The catalogue with the models that the settings add, and with what the service offers."""
+        """The catalogue with the models that the settings add, and with what the service offers: `offered`, or what
+        `offering` gave. No list takes another provider's name, or an alias."""
         if self.adding is None or self.settings is None:
             return self.catalog
-        return self.adding(config.section(self.settings).models, offered)
+        added = config.section(self.settings).models
+        table, known = self.adding(added, None), offered or self.offered
+        if known is None:
+            return table
+        found = self.adding(added, known)
+        return found.without(foreign_names(found, table, [other.catalog_now(config) for other in self.others]))
 
-    def offering(self, offered: ModelList | None) -> Entry:
-        """The entry with a list that `catalog_now` uses where none is given."""
-        adding = self.adding
-        if offered is None or adding is None:
-            return self
-        return replace(self, adding=lambda added, other: adding(added, other or offered))
+    def offering(self, offered: ModelList | None, entries: Iterable[Entry]) -> Entry:
+        """The entry with what its service offers, beside these entries."""
+        others = tuple(entry for entry in entries if entry.label != self.label)
+        return self if offered is None else replace(self, offered=offered, others=others)
 
     @property
     def title(self) -> str:
@@ -104,6 +114,19 @@ class OwnSettings:
         if self._made is None or self._made[0] is not config or self._made[1] != values:
             self._made = config, values, config.changed(self._section, **values)
         return self._made[2]
+
+
+def searchers(providers: Iterable[Entry]) -> list[Entry]:
+    """The providers that search for models of others, the first choice first."""
+    return sorted((entry for entry in providers if entry.searches), key=lambda entry: entry.searches)
+
+
+def check_searcher(name: str, providers: Iterable[Entry], config: Config) -> None:
+    """Raises UnfitValue for a setting `search` that names neither a provider that searches nor its model."""
+    if name not in SEARCH_WORDS:
+        providers = list(providers)
+        able = [entry.label for entry in searchers(providers)]
+        searcher_of(name, [entry.catalog_now(config) for entry in providers], able)
 
 
 def account_titles(providers: Iterable[Entry]) -> str:

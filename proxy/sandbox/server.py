@@ -170,13 +170,14 @@ async def run_alone(
 ) -> None:
     """Serves until cancelled. Raises OSError (port, files) or ScriptError before the line is printed.
 
-    The line is a JSON object of variables for the proxy, among them PROXY_CONFIG_DIR: a folder with credentials that
-    work here, `credentials_dir` or else a temporary one that disappears at the end.
+    The line is a JSON object of variables for the proxy. PROXY_CONFIG_DIR is a folder with credentials that work here,
+    `credentials_dir` or else a temporary one that disappears at the end; XDG_STATE_HOME is below it, so that nothing
+    simulated is kept among what is known of real accounts.
     """
     with tempfile.TemporaryDirectory(prefix="sandbox-") as temporary:
         root = credentials_dir or Path(temporary)
         async with Sandbox(script=script or (), port=port, word_delay_s=word_delay_s) as sandbox:
             sandbox.write_credentials(root)
-            settings = {**sandbox.settings(), "PROXY_CONFIG_DIR": str(root)}
+            settings = {**sandbox.settings(), "PROXY_CONFIG_DIR": str(root), "XDG_STATE_HOME": str(root / "state")}
             print(dump_json(settings), file=out or sys.stdout, flush=True)
             await asyncio.Event().wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -85,42 +84,11 @@ class Host:
 
 @dataclass(slots=True)
 class Options:
-    """The pace of answers, and what is wrong with the list of models: a name of `LIST_FAULTS`, "" for nothing."""
+    """The pace of answers, and the fault of the list of models: one of `JSON_FAULTS`, `refused`, or "" for none."""
 
     word_delay_s: float = 0.0
     events_per_write: int | None = None
     list_fault: str = ""
-
-
-#: Silence; half an answer; one that does not end; text that is no JSON; a refused sign-in.
-LIST_FAULTS = ("slow", "cut", "huge", "damaged", "refused")
-#: More than any client reads.
-_HUGE_BYTES = 4 * 1024 * 1024
-
-
-async def model_list(
-    options: Options, request: web.Request, body: bytes, headers: Mapping[str, str], kind: str = "application/json"
-) -> web.StreamResponse:
-    """The answer with the list of models: a 304 for a client that has it, or one with the fault of the options."""
-    fault, tag = options.list_fault, f'"{zlib.crc32(body):08x}"'
-    if fault == "slow":
-        await asyncio.Event().wait()
-    if fault == "refused":
-        return web.json_response({"error": {"message": "invalid token", "type": "auth"}}, status=401)
-    if fault == "huge":
-        body += b" " * _HUGE_BYTES
-    if fault == "damaged":
-        body = body[:-2]
-    if fault == "cut":
-        response = web.StreamResponse(headers={"Content-Length": str(len(body))})
-        await response.prepare(request)
-        await response.write(body[: len(body) // 2])
-        if request.transport is not None:
-            request.transport.abort()
-        return response
-    if not fault and request.headers.get("If-None-Match") == tag:
-        return web.Response(status=304, headers={**headers, "etag": tag})
-    return web.Response(body=body, content_type=kind, headers={**headers, "etag": tag})
 
 
 class ServedWire(NamedTuple):

@@ -26,7 +26,7 @@ from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.accounts.model_lists import ListTimers, ModelLists
 from proxy.providers.accounts.named import credential_folders
 from proxy.providers.contract import Provider, Services, Tuning
-from proxy.providers.entry import Entry
+from proxy.providers.entry import Entry, check_searcher
 from proxy.providers.registry import PROVIDERS
 from proxy.providers.upstream.client import client_session
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
@@ -204,6 +204,10 @@ def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callabl
         check_fallbacks(config.fallback, [entry.catalog_now(config) for entry in entries])
     except UnfitValue as error:
         raise UnfitValue(f"fallback: {error}") from None
+    try:
+        check_searcher(config.search, entries, config)
+    except UnfitValue as error:
+        raise UnfitValue(f"search: {error}") from None
     for caller, key in config.account_callers:
         if key.partition("/")[0] not in labels:
             raise UnfitValue(f"account_callers: {cut(caller)} has an account of {' or '.join(labels)}, not {cut(key)}")

@@ -103,6 +103,14 @@ ON: list[tuple[dict[str, str], str, str]] = [
         "  no account is signed in there, so pictures become notes",
         "described by p4",
     ),
+    ({"PROXY_SEARCH": "off"}, "web search for models without one: off (PROXY_SEARCH)", "counts against"),
+    ({}, "web search for models without one: nobody who can is signed in", "counts against"),
+    (
+        {"PROXY_SEARCH": "grok-4.5"},
+        "web search for models without one: p3 (grok-4.5), which is not signed in; it counts against that subscription"
+        " (PROXY_SEARCH changes it)",
+        "nobody who can",
+    ),
     ({"PROXY_BIND_ADDRESS": "0.0.0.0"}, "warning: the listener is open to everyone who can reach it", "hunter"),
     ({"PROXY_BIND_ADDRESS": "0.0.0.0", "PROXY_API_KEY": "hunter2"}, "log: /state/model-proxy/proxy.log", "open to"),
 ]

@@ -88,14 +88,14 @@ def test_what_a_service_offered_last_is_listed_and_what_it_lacks_is_marked(model
 async def test_refresh_asks_every_service_with_an_account(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with Sandbox() as sandbox:
         sandbox.write_credentials(tmp_path / "config")
-        sandbox.p3.options.list_fault = "damaged"
+        sandbox.p3.options.list_fault = "malformed_json"
         environment = {
             **sandbox.settings(),
             "PROXY_CONFIG_DIR": str(tmp_path / "config"),
             "XDG_STATE_HOME": str(tmp_path / "state"),
         }
         context = Context(environment, program="scripts/start")
-        assert await asyncio.to_thread(main, ["models", "--refresh", "--full"], context) == 0
+        assert await asyncio.to_thread(main, ["models", "--refresh", "--full"], context) == 1
     printed = capsys.readouterr()
     assert "kimi-for-coding-highspeed" in printed.out and printed.err.startswith("p3 did not list its models: ")
     files = {path.name for path in (tmp_path / "state" / "model-proxy" / "models").iterdir()}

@@ -25,6 +25,8 @@ described_pictures/<case>.json               {"about", "surface", "body", "resul
                                              messages, chat, responses; a description for each picture, null for none
 described_pictures/<case>.expected.json      {"questions", "request", "chat"}: what the model that sees is asked, the
                                              hub request, and the body of a chat model that takes no pictures
+
+search_plans, search_rounds: see `search_cases`
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from typing import Any
 from harness import configured
 
 from core.openai_bodies import PARSERS, RULES
+from core.search_cases import plan_result, rounds_result
 from proxy.config import Config
 from proxy.core.bodies.decode import decode_body
 from proxy.core.content import PictureCheck
@@ -259,6 +262,10 @@ REQUESTS = {
             partial(parsed, surface=surface),
         )
         for surface in PARSERS
+    },
+    **{
+        name: RequestVectors(VECTORS / name, result, result)
+        for name, result in {"search_plans": plan_result, "search_rounds": rounds_result}.items()
     },
 }
 

@@ -11,8 +11,11 @@ import pytest
 from harness import Live, ask, until
 from oauth_accounts import Clock
 
-from proxy.core.models import ModelList
+from proxy.config import Config
+from proxy.core.models import ModelFacts, ModelList
+from proxy.core.routing import ALIASES, Catalog, normalise_model, route
 from proxy.providers.accounts.model_lists import ListTimers, ModelLists, read_lists
+from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
 from proxy.sandbox.p1.catalog import P1Model
 from proxy.sandbox.p2.catalog import MODELS as P2_MODELS
@@ -27,6 +30,16 @@ ASKED = {
     "p4": ("opencode-go/glm-5.2", "glm-5.2"),
     "p5": ("cursor", "composer-2.5"),
 }
+
+FAULTS = (
+    "silence_before_head",
+    "cut_text",
+    "too_long",
+    "malformed_json",
+    "in_a_list",
+    "empty_body",
+    "refused",
+)
 
 
 @pytest.fixture
@@ -78,7 +91,9 @@ async def test_each_service_is_asked_beside_the_first_request(live: Live, clock:
 
 
 @pytest.mark.parametrize("label", ASKED)
-@pytest.mark.parametrize("fault", ["slow", "cut", "huge", "damaged", "refused"])
+@pytest.mark.parametrize(
+    "fault", ["silence_before_head", "cut_text", "too_long", "malformed_json", "in_a_list", "empty_body", "refused"]
+)
 async def test_a_list_that_fails_changes_nothing_and_is_logged_once(
     live: Live, sandbox: Sandbox, clock: Clock, label: str, fault: str
 ) -> None:
@@ -201,3 +216,62 @@ def test_a_file_that_is_not_ours_is_left_out(tmp_path: Path) -> None:
     assert only.context is None and only.efforts == ("low",) and only.lite is None
     assert found["p5/work"].models["x"].context == 5 and found["p4"].tag == ""
     assert json.loads((tmp_path / "p1.json").read_text()) == []
+
+
+def catalog_with(label: str, *ids: str, hidden: bool = False) -> Catalog:
+    """The catalogue of a provider whose service lists these ids besides what it has."""
+    entry = next(one for one in PROVIDERS if one.label == label)
+    rows = {name: ModelFacts(listed=not hidden) for name in ids}
+    return entry.offering(ModelList(rows), PROVIDERS).catalog_now(Config())
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("thief", ["p1", "p2", "p3", "p4"])
+def test_no_list_takes_a_name_of_another_provider_or_an_alias(thief: str, hidden: bool) -> None:
+    tables = {entry.label: entry.catalog_now(Config()) for entry in PROVIDERS}
+    others = [table for label, table in tables.items() if label != thief]
+    foreign = {name for table in others for name in (*table.models, *table.prefixed[:3])}
+    unlisted = {name for name in ("gpt-9-new", "codex-x", "grok-9") if route(name, others, alias_provider="")}
+    odd = {"opus", "claude-opus-9", "a/b", "x[1m]", "y[1M]"}
+    wanted = (foreign | unlisted | odd | ALIASES) - {*tables[thief].models}
+    found = catalog_with(thief, *sorted(wanted), hidden=hidden)
+    catalogs = [found, *others]
+    for name in wanted:
+        told = route(normalise_model(name), catalogs, alias_provider="p1")
+        before = route(normalise_model(name), list(tables.values()), alias_provider="p1")
+        assert told == before, name
+    new = {*found.models, *found.hidden} - {*tables[thief].models}
+    assert all(name.startswith("opencode-go/") for name in new)
+
+
+async def test_an_account_that_changes_takes_its_list_along(live: Live, sandbox: Sandbox, clock: Clock) -> None:
+    await listed(live, ASKED["p2"][0])
+    provider = live.app[STATE].accounts.providers["p2"]
+    provider.cache_owner = lambda: "another"  # type: ignore[method-assign, attr-defined]
+    sandbox.p2.options.list_fault = "refused"
+    clock.now += 61
+    await said(live, ASKED["p2"][0])
+    assert lists(live).of("p2") is None
+
+
+async def test_a_list_of_one_account_serves_both(sandbox: Sandbox, tmp_path: Path) -> None:
+    """An account that is bound or takes over may lack the model: its service then says so."""
+    async with Live(sandbox, tmp_path, state_dir=tmp_path / "state") as live:
+        found = lists(live)
+        found._known |= {"p4": ModelList({"glm-5.2": ModelFacts()}), "p4/work": ModelList({"glm-9": ModelFacts()})}
+        found.generation += 1
+        refused = await live.post(ask(model="glm-9"))
+        assert "Model glm-9 is not supported" in refused.error["message"]
+        assert "Your plan does not list glm-9 (p4)" in refused.error["message"]
+
+
+def test_the_file_of_another_time_is_no_list(tmp_path: Path) -> None:
+    for asked in ("1" * 400, "NaN", "Infinity", "-1", "1e300"):
+        (tmp_path / "p2.json").write_text('{"models": {"k3": {}}, "asked": ' + asked + "}")
+        assert read_lists(tmp_path) == {}, asked
+
+
+def test_aliases_and_small_models_stay_within_the_plan() -> None:
+    found = catalog_with("p1", "gpt-5.6-sol", "gpt-6-luna")
+    assert found.resolved("haiku") == found.small == found.reviewer == "gpt-6-luna"
+    assert found.resolved("opus") == "gpt-5.6-sol"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from core.schema_chains import chained_tools
 from core.vector_cases import VECTORS, read
-from harness import Live, ask, with_live
+from harness import Live, ask, configured, with_live
 from openai_live import BOTH, CHAT, ask_both, function
 from samples import each, rows
 from wires import BODY_WIRES, PICTURE, TOOLS, WIRES, Wire, message_of
@@ -101,6 +101,7 @@ async def test_a_schema_for_the_answer_is_kept_or_told(live: Live, wire: Wire) -
 async def test_hosted_search_alone_names_a_model_that_searches(live: Live, wire: Wire) -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     fetch = {"type": "web_fetch_20250910", "name": "web_fetch"}
+    live.config = configured(live.config, search="off")
     refused = await live.post(ask(model=wire.model, tools=[search]))
     assert refused.status == 400 and SEARCHING_MODEL in refused.error["message"] and SEARCHING_MODEL in MODELS
     refused = await live.post(ask(model=wire.model, tools=[fetch]))

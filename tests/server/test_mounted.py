@@ -53,6 +53,7 @@ async def test_unknown_paths_and_wrong_methods_have_our_form_under_the_prefix(li
     [
         ({"alias_provider": "kimi"}, "alias_provider: expected p1 or p2"),
         ({"auto_review_model": "lunar-9"}, "auto_review_model: expected a model"),
+        ({"search": "kimi-k9"}, "search: expected auto, off, one of p1, p3, p2"),
     ],
 )
 def test_names_that_nobody_has_are_told_when_the_application_is_made(

@@ -181,7 +181,7 @@ async def test_a_tool_in_a_namespace_comes_back_under_its_own_name(live: Live) -
     assert (call["type"], call["namespace"], call["name"]) == ("function_call", "agents", "spawn")
     assert json.loads(call["arguments"]) == {"task": "dig"} and answer.json["tools"] == asked["tools"]
     sent = live.sandbox.p2.requests[-1].body["tools"]
-    assert [entry["function"]["name"] for entry in sent] == ["agents__spawn"]
+    assert [entry["function"]["name"] for entry in sent] == ["agents__spawn", "web_search"]
 
 
 @both

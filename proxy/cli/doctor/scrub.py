@@ -77,7 +77,7 @@ class Scrubber:
         return redacted(value, Level.RECORD, self._message)
 
     def _message(self, text: str) -> str:
-        shown = _QUOTED.sub(_quoted, self.text(text))
+        shown = self.text(_QUOTED.sub(_quoted, redacted_error(text)))
         return shown if len(shown) <= MAX_MESSAGE else f"{shown[:MAX_MESSAGE]}… [+{len(shown) - MAX_MESSAGE}]"
 
 

@@ -9,6 +9,7 @@ from proxy.cli.account import UNUSABLE, SignIn
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
 from proxy.cli.models import kept_lists
 from proxy.cli.vision import describing
+from proxy.cli.web_search import web_search
 from proxy.core.allowances.accounts import DEFAULT, account_key, for_account
 from proxy.core.allowances.words import age_text
 from proxy.core.models import ModelList
@@ -111,4 +112,21 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-SIGN_INS = Group("signIns", "Sign-ins", settled=(check_sign_ins, check_aliases, check_lists, check_vision))
+def check_search(setup: Setup) -> Sequence[Finding]:
+    """Who searches the web for models whose service does not."""
+    usable = [one.entry.label for one in setup.known if one.usable and one.entry.build is not None]
+    found, what = web_search(setup.context.providers, setup.config, usable), "the web for models without a search"
+    if setup.config.search == "off":
+        return [note(f"no service searches {what}", "PROXY_SEARCH is off")]
+    if not found.label:
+        cure = f"{setup.program} auth login p1"
+        return [note(f"no service searches {what}", "only p1, p2 and p3 can, and none is signed in", cure)]
+    if not found.ready:
+        cure = f"{setup.program} auth login {found.label}"
+        return [warn(f"{found.label} should search {what}", "no account is signed in there", cure)]
+    return [ok(f"{found.label} searches {what}", "it counts against that subscription; PROXY_SEARCH changes it")]
+
+
+SIGN_INS = Group(
+    "signIns", "Sign-ins", settled=(check_sign_ins, check_aliases, check_lists, check_search, check_vision)
+)

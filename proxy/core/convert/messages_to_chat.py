@@ -26,6 +26,7 @@ from proxy.core.content import (
     without_billing,
 )
 from proxy.core.invalid import InvalidRequest, shown
+from proxy.core.search.history import with_searches_told
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import CHOICES, NO_RESULT, OpenCalls, function_of, input_text, offered_tools, short_name
 from proxy.core.tools.schema import format_in_words
@@ -333,7 +334,7 @@ class _ChatHistory:
     # assistant side
 
     def _assistant(self, blocks: list[Any]) -> None:
-        known = [block for block in blocks if isinstance(block, dict)]
+        known = with_searches_told([block for block in blocks if isinstance(block, dict)])
         text = "".join(_strings(known, "text"))
         reasoning = "\n\n".join(_strings(known, "thinking"))
         calls = [self._call(block) for block in known if block.get("type") == "tool_use"]

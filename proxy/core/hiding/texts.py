@@ -12,7 +12,7 @@ from urllib.parse import unquote_plus
 
 from proxy.core.hiding.encoded_data import without_data_urls, without_encoded, without_runs
 from proxy.core.hiding.keys import is_quoted_secret, is_secret_key, is_secret_parameter
-from proxy.core.hiding.secret import blanked, blanked_beginning, blanked_bytes, length_note
+from proxy.core.hiding.secret import NOTE, blanked, blanked_beginning, blanked_bytes, length_note
 
 #: Longer texts of a log are cut, in bytes of UTF-8.
 MAX_TEXT_BYTES = 4_000
@@ -27,15 +27,21 @@ SHOWN_PARAMETERS = frozenset({"beta", "limit", "after_id", "before_id", "provide
 _PLAIN_VALUE, _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]{0,40}"), re.compile(r"[a-z_]{1,24}")
 
 _PARAMETER = re.compile(r"(?:^|[?&#;])([^\s?&#;=\"'<>]{1,64})=")
-_PARAMETER_VALUE = re.compile(r"(?P<value>[^&#\s\"'<>]*)")
+_PARAMETER_VALUE = re.compile(rf"(?P<value>(?:{NOTE.pattern.replace('?P<length>', '')}|[^&#\s\"'<>])*+)")
 _URL_SIGN_IN = re.compile(r"(?<=://)[^/\s?#@]+@")
 
 _TOKEN_MARKS = ("eyj", "k-", "xai-", "mp-")
-#: The head of a token that says who it is for has any length where a word begins, and at most 500 signs within a word.
+#: Tokens in what a caller wrote: words such as `color-primary-background` are none.
 _TOKEN = re.compile(
-    r"(?<![A-Za-z0-9_])(?:eyJ(?:(?<![\w-]eyJ)[\w-]{6,}+|[\w-]{6,500}+)\.[\w.-]++"
+    r"(?<![A-Za-z0-9_-])(?:eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{6,}+(?:\.[A-Za-z0-9_-]*+)*"
+    r"|(?:sk|rk|pk|xai|gsk|mp)-[A-Za-z0-9_-]{20,}+)"
+)
+#: Tokens in an error, which quotes little else. A head that says who it is for has any length where a word begins, and
+#: at most 500 signs within a word.
+_QUOTED_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9_])(?:eyJ(?:(?<![\w-]eyJ)[\w-]{6,}+|(?:(?!-eyJ)[\w-]){6,500}+)\.[\w.-]++"
     r"|(?:sk|xai)-[\w-]{16,}+|(?:rk|pk|gsk|mp)-[\w-]{20,}+)",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _BEARER = re.compile(r"\b(bearer\s{1,8}+)([\w.~+/=-]{8,}+)", re.IGNORECASE)
 _BASIC = re.compile(r"\b(basic\s{1,8}+)([A-Za-z0-9._~+/-]{8,}+=*)", re.IGNORECASE)
@@ -133,7 +139,7 @@ def redacted_error(text: str) -> str:
     >>> redacted_error("GET /v1/messages?beta=true&token=abc")
     'GET /v1/messages?beta=true&token=[redacted len=3]'
     """
-    return redacted_text(without_parameters(text, is_secret_parameter))
+    return without_parameters(redacted_text(_without_sign_ins(text)), is_secret_parameter)
 
 
 def redacted_text(text: str) -> str:
@@ -150,18 +156,21 @@ def redacted_text(text: str) -> str:
     text = without_data_urls(text)
     if "base64" in lower or "image/" in lower:
         text = _QUOTED_DATA.sub(_headed, text)
-    text = _without_tokens(without_runs(text), lower)
+    text = without_runs(text)
     if "basic" in lower:
         text = _BASIC.sub(_headed, text)
+    text = _without_tokens(text, lower, _TOKEN)
     if ":" not in text or not ('"' in text or "'" in text):
         return text
     return _without_values(text, _QUOTED_KEY, _QUOTED_VALUE, is_quoted_secret)
 
 
-def _without_tokens(text: str, lower: str) -> str:
+def _without_tokens(text: str, lower: str, tokens: re.Pattern[str]) -> str:
+    if "bearer" in lower:
+        text = _BEARER.sub(_headed, text)
     if any(mark in lower for mark in _TOKEN_MARKS):
-        text = _TOKEN.sub(lambda found: length_note(found[0], "token"), text)
-    return _BEARER.sub(_headed, text) if "bearer" in lower else text
+        text = tokens.sub(lambda found: length_note(found[0], "token"), text)
+    return text
 
 
 def _headed(found: re.Match[str]) -> str:
@@ -179,7 +188,7 @@ def masked(words: str) -> str:
     'no route to https://[redacted]@box/v1, Bearer [redacted len=10] refused'
     """
     text = _without_sign_ins(without_encoded(blanked_beginning(words, MAX_WORDS)))
-    return _without_tokens(text, text.lower())
+    return _without_tokens(text, text.lower(), _QUOTED_TOKEN)
 
 
 def shown(text: str) -> str:

@@ -200,7 +200,7 @@ class _Pass:
         if self._level is not Level.CAPTURE:
             if isinstance(value, BaseException):
                 return self._text(_exception(value))
-            if type(value).__module__.partition(".")[0] in _TEXTUAL:
+            if str(type(value).__module__).partition(".")[0] in _TEXTUAL:
                 return self._text(str(value))
         return f"[{type(value).__name__}]"  # the repr of a response or a request shows its headers
 

@@ -22,6 +22,7 @@ from proxy.core.content import (
     without_links,
 )
 from proxy.core.long_json import Remembered
+from proxy.core.search.history import is_search, search_text
 from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import IMAGE_TOKENS, Length, encrypted_tokens, pdf_tokens
 from proxy.core.tools.calls import input_text
@@ -160,6 +161,8 @@ def _block(block: dict[str, Any], length: Length, native: bool) -> int:
         return _document(block, length, native)
     if kind == "redacted_thinking" and native:
         return encrypted_tokens(block["data"]) if isinstance(block.get("data"), str) else 0
+    if is_search(block):
+        return length(search_text(block))
     if kind == "tool_reference":
         return length(reference_text(block))
     return length(change_text(block)) if kind in TOOL_CHANGES else 0

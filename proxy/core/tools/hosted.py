@@ -178,5 +178,8 @@ def _words(one: Missing, label: str) -> str:
     called = cut(one.kind) if named else f"{cut(str(one.name))} ({cut(one.kind)})"
     cure = "Leave it out, or declare a tool of your own that the client runs."
     if one.kind.startswith(_SEARCH):
-        cure = f"Use a model whose service searches, such as {SEARCHING_MODEL}, or a search tool of your own."
+        cure = (
+            "To have the proxy search, sign in to a provider that can (p1, p2 or p3), with PROXY_SEARCH on; or use a"
+            f" model whose service searches, such as {SEARCHING_MODEL}, or a search tool of your own."
+        )
     return f"{called} runs on the server, and {label} has no such tool for this model. {cure}"

@@ -73,6 +73,7 @@ REQUEST = (
     Fact("received", "{throughput.bytes:data} | {throughput.chunks:some} events"),
     Fact("auto mode", "{judge:listed}"),
     Fact("pictures", "{describer} | {pictures:listed}"),
+    Fact("web search", "{searches:listed}"),
     Fact("capture", "{capture}", page="copy"),
 )
 

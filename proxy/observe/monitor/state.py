@@ -32,6 +32,7 @@ from proxy.observe.lifecycle import (
     ProjectResolved,
     ProviderSelected,
     Recorder,
+    Searched,
     Sequenced,
     ServiceEvent,
     SessionFound,
@@ -372,6 +373,10 @@ class MonitorState:
         if request.over:
             self._recount(request)
 
+    def _searched(self, request: TrackedRequest, event: Searched) -> None:
+        by = event.provider if event.outcome == "ok" else f"{event.provider} {event.outcome}"
+        request.searches = {**request.searches, by: request.searches.get(by, 0) + 1}
+
     def _timed(self, request: TrackedRequest, event: Timed) -> None:
         request.timings = event.spans
 
@@ -428,6 +433,7 @@ _EFFECTS: dict[type[Any], Callable[[MonitorState, TrackedRequest, Any], None]] =
     UsageUpdated: MonitorState._used,
     Judged: lambda _state, request, event: judged(request, event),
     PicturesDescribed: lambda _state, request, event: described(request, event),
+    Searched: MonitorState._searched,
     Timed: MonitorState._timed,
     CacheChecked: MonitorState._cache,
     UpstreamAnswered: MonitorState._answered,

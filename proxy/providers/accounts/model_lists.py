@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -90,7 +90,8 @@ class ModelLists:
         self._look_at: dict[str, float] = {}
         self._asked: dict[str, _Asked] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
-        self._noted: dict[str, str] = {}
+        self._noted: dict[str, tuple[str, str]] = {}
+        self._failed: dict[str, str] = {}
         self.generation = 0
 
     def of(self, key: str) -> ModelList | None:
@@ -115,39 +116,58 @@ class ModelLists:
             self._ask(key, provider, now)
 
     def look_again(self, providers: Mapping[str, object]) -> None:
-        """Asks the services again that were asked some time ago: a name that no list has may be new."""
+        """Asks the services again, each at most once in `look`: a name that no list has may be new."""
         now = self._clock()
-        for key, asked in [*self._asked.items()]:
-            if now - asked.at >= self._timers.look and key in providers:
-                self._asked[key], self._look_at[key] = replace(asked, until=now), now
-                self.look(key, providers[key])
+        for key, provider in providers.items():
+            asked = self._asked.get(key)
+            if asked is None or now - asked.at >= self._timers.look:
+                self._look_at[key] = max(now, self._first)
+                if asked is not None:
+                    self._asked[key] = replace(asked, until=now)
+                self.look(key, provider)
 
-    async def refreshed(self, providers: Mapping[str, object]) -> None:
-        """Asks all services that are signed in, and waits for their answers."""
+    async def refreshed(self, providers: Mapping[str, object]) -> dict[str, str]:
+        """Asks all services that are signed in, and waits for their answers; returns why some failed, by key."""
         for key, provider in providers.items():
             if isinstance(provider, ListsModels) and provider.signed_in():
                 self.look(key, provider)
         if self._asking:
             await asyncio.wait(set(self._asking.values()))
+        return dict(self._failed)
+
+    def only(self, label: str, keys: Collection[str]) -> None:
+        """Forgets the lists of a provider's accounts that are gone."""
+        for key in [key for key in self._known if key.partition("/")[0] == label and key not in keys]:
+            self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        del self._known[key]
+        self.generation += 1
 
     def _ask(self, key: str, provider: ListsModels, now: float) -> None:
         asked, owner = self._asked.get(key), provider.cache_owner()
-        same = asked is None or asked.owner == owner
-        if key in self._asking or (asked is not None and now < asked.until and same):
+        other = asked is not None and asked.owner != owner
+        if key in self._asking or (asked is not None and now < asked.until and not other):
             return
+        if other and key in self._known:  # of the account that was signed in before
+            self._drop(key)
         self._asked[key] = _Asked(now, now + self._timers.retry, owner)
-        known = self._known.get(key) if same else None
-        self._asking[key] = asyncio.create_task(self._question(key, provider, known))
+        self._asking[key] = asyncio.create_task(self._question(key, provider, owner))
 
-    async def _question(self, key: str, provider: ListsModels, known: ModelList | None) -> None:
+    async def _question(self, key: str, provider: ListsModels, owner: Hashable) -> None:
+        self._failed.pop(key, None)
         try:
-            found = await provider.ask_models(known)
+            found = await provider.ask_models(self._known.get(key))
+            if provider.cache_owner() != owner:  # another account signed in meanwhile
+                del self._asked[key]
+                return
             now = self._clock()
-            self._asked[key] = _Asked(now, now + self._timers.fresh, provider.cache_owner())
+            self._asked[key] = _Asked(now, now + self._timers.fresh, owner)
             await self._adopt(key, found)
-        except SignInError:
-            return  # the request beside it reports that
+        except SignInError as error:
+            self._failed[key] = error.message  # the request beside it reports that
         except ProxyError as error:
+            self._failed[key] = error.message
             self._note(key, "warn", "models_not_listed", error.message)
         except Exception as error:
             self._note(key, "error", "internal_error", type(error).__name__)
@@ -156,21 +176,25 @@ class ModelLists:
 
     async def _adopt(self, key: str, found: ModelList) -> None:
         before = self._known.get(key)
-        if before is None or before.models != found.models:
+        if before is not None and before.models == found.models:
+            found = replace(found, models=before.models)
+        else:
             self.generation += 1
         self._known[key] = found
         self._note(key, "info", "models_listed", f"{len(found.models)} models")
         if self._folder is None:
             return
+        path = self._folder / _file_name(key)
         try:
-            await asyncio.to_thread(_write, self._folder / _file_name(key), found)
-        except OSError as error:
-            self._note(key, "warn", "models_not_kept", type(error).__name__)
+            await asyncio.to_thread(_write, path, found)
+        except (OSError, ValueError) as error:
+            self._failed[key] = f"{path} could not be written ({type(error).__name__})"
+            self._note(key, "warn", "models_not_kept", self._failed[key])
 
     def _note(self, key: str, level: str, msg: str, detail: str) -> None:
         """Logs a note once until it changes: the services are asked every hour."""
-        if self._noted.get(key) != msg + detail:
-            self._noted[key] = msg + detail
+        if self._noted.get(key) != (msg, detail):
+            self._noted[key] = msg, detail
             self._log.write(level, key, msg, detail=detail)
 
     def read(self) -> None:
@@ -193,15 +217,20 @@ def _file_name(key: str) -> str:
 
 
 def _write(path: Path, known: ModelList) -> None:
-    write_private(path, json.dumps(as_json(known), indent=1).encode() + b"\n")
+    data = json.dumps(as_json(known)).encode()
+    if len(data) > MAX_FILE_BYTES:
+        raise ValueError("the list is too long to be kept")
+    write_private(path, data)
 
 
 def read_lists(folder: Path) -> dict[str, ModelList]:
     """The kept lists by the keys of their accounts. Blocks; what cannot be read is left out."""
     found: dict[str, ModelList] = {}
     with contextlib.suppress(OSError):
-        for path in sorted(folder.glob("*.json"))[:MAX_ACCOUNTS]:
+        for path in sorted(folder.glob("*.json")):
+            label, _, name = path.stem.partition("-")
             with contextlib.suppress(OSError, ValueError, RecursionError), path.open("rb") as file:
-                label, _, name = path.stem.partition("-")
-                found[account_key(label, name)] = from_json(json.loads(file.read(MAX_FILE_BYTES + 1)[:MAX_FILE_BYTES]))
+                data = file.read(MAX_FILE_BYTES + 1)
+                if len(found) < MAX_ACCOUNTS and len(data) <= MAX_FILE_BYTES:
+                    found[account_key(label, name)] = from_json(json.loads(data))
     return found

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from proxy.core.models import ModelFacts, ModelList, flag_in, tokens_in, word_in, words_in
-from proxy.core.routing import Added, Catalog, nearest
+from proxy.core.routing import CACHED, Added, Catalog, nearest
 
 LABEL = "p1"
 FAST = "-fast"
@@ -104,18 +104,18 @@ CATALOG = Catalog(
 )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=CACHED)
 def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
     """The catalogue with what the service offers, and these ids added."""
-    now = CATALOG.offering(offered, _names, lambda name: without_tier(name)[0])
+    now = CATALOG.offering(offered, _names, lambda name: without_tier(name, added, offered)[0])
     return now.extended((name + fast, base) for name, base in added for fast in ("", FAST))
 
 
 def _names(model: str, facts: ModelFacts) -> Iterator[str]:
-    """The names of a new id: its own, and one for each tier that it offers."""
+    """The names of an id: its own, and one for each tier that it offers."""
     yield model
     for suffix, tier in SUFFIXES.items():
-        if tier in (facts.tiers or ()):
+        if tier in (("priority",) if facts.tiers is None else facts.tiers):
             yield model + suffix
 
 
@@ -140,11 +140,12 @@ def offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:
     return row.get("slug"), facts
 
 
-def without_tier(model: str, added: Added = ()) -> tuple[str, str | None]:
-    """A model's name without the suffix of a tier, and that tier. An id in the settings may end like one."""
+def without_tier(model: str, added: Added = (), offered: ModelList | None = None) -> tuple[str, str | None]:
+    """A model's name without the suffix of a tier, and that tier. An id of the settings or the service may end so."""
     for suffix, tier in SUFFIXES.items():
         if model.endswith(suffix) and model not in dict(added):
-            return model.removesuffix(suffix), tier
+            own = offered is not None and model in offered.models
+            return (model, None) if own else (model.removesuffix(suffix), tier)
     return model, None
 
 
@@ -153,7 +154,7 @@ def like(name: str) -> str:
     return nearest(name, _DAYBREAK if name.startswith(_DAYBREAK_NAME) else _LISTED)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=CACHED)
 def model_for(name: str, added: Added = (), offered: ModelList | None = None) -> CodexModel:
     """The row of an upstream model. A new one gets the row that the settings name for it, or that of the model it
     resembles most. What the service says of it wins."""

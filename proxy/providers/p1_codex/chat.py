@@ -11,7 +11,7 @@ from proxy.core.convert.chat_request_to_messages import ANSWER_KEYS
 from proxy.core.convert.openai_fields import needed_text, objects_of, optional_flag
 from proxy.core.convert.openai_formats import FIELD, answer_format
 from proxy.core.convert.openai_mode import invalid
-from proxy.core.ingress import WEB_SEARCH, HostedTool, Ingress, IngressRules
+from proxy.core.ingress import PLAIN_SEARCH, Ingress, IngressRules
 from proxy.core.invalid import InvalidRequest, cut, shown
 from proxy.core.messages import MAX_MESSAGES
 
@@ -22,18 +22,12 @@ DEFAULT_EFFORT = "medium"
 EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
 MAX_USER_BYTES = 64
 
-#: The backend's search accepts no location.
-_SEARCH = HostedTool(
-    WEB_SEARCH.tool,
-    {name: member for name, member in WEB_SEARCH.options.items() if member != "user_location"},
-    refused=frozenset({"user_location"}),
-)
 #: The effort `none` is requested by sending none.
 RULES = IngressRules(
     efforts=EFFORTS,
     effort=DEFAULT_EFFORT,
     unsent="none",
-    hosted={"web_search": _SEARCH},
+    hosted={"web_search": PLAIN_SEARCH},
     honours=frozenset({"stop", "verbosity", "service_tier"}),
     formats=frozenset({"json_schema", "json_object"}),
 )

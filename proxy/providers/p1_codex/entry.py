@@ -15,5 +15,6 @@ CODEX = Entry(
     account=later("proxy.providers.p1_codex.account.signin:CodexAccount"),
     sign_in="with a browser, here or (`--paste`) elsewhere, or with a code on another device: `--device`",
     adding=catalog_of,
+    searches=1,
     examples={"responses": "gpt-5.5"},
 )

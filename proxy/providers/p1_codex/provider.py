@@ -7,27 +7,17 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from proxy.config import Config
-from proxy.core.convert.messages_to_search import (
-    count_search_input,
-    count_search_output,
-    forced_search,
-    search_body,
-    search_events,
-    search_query,
-)
+from proxy.core.convert.messages_to_search import forced_search
 from proxy.core.identity import Owner
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
-from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import BadAnswer
-from proxy.core.sse import dump_json
+from proxy.core.messages import Event
+from proxy.core.search.results import Found
 from proxy.core.tokens.counting import Length, count_responses
 from proxy.core.tools.read_tool import OffsetStore
-from proxy.errors import UpstreamError
-from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.base import SignedInProvider
-from proxy.providers.contract import Call, MediaAnswer, MediaCall, NativeAnswer, Services, Target
+from proxy.providers.contract import Call, MediaAnswer, MediaCall, NativeAnswer, SearchCall, Services, Target
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.account import usage_windows
 from proxy.providers.p1_codex.account.rate_limits import RateLimits
@@ -44,6 +34,7 @@ from proxy.providers.p1_codex.native.body import served_target
 from proxy.providers.p1_codex.native.leniency import lenient_body
 from proxy.providers.p1_codex.native.route import NativeRoute
 from proxy.providers.p1_codex.request import Prepared
+from proxy.providers.p1_codex.search import CodexSearch
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.signed import Signer
 from proxy.providers.p1_codex.socket.manager import SocketManager
@@ -82,6 +73,7 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         self._offsets = OffsetStore()
         self._native = NativeRoute(self._signer, self._transport)
         self._media = MediaCalls(self._signer, self._transport)
+        self._search = CodexSearch(services, self._signer, self._transport)
 
     def ingress(self, model: str) -> IngressRules:
         return RULES
@@ -94,14 +86,14 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         return self._noted(p1_request.resolve(model, request, config, offered, auto_review=auto_review))
 
     def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
-        target = p1_request.final_model(model, self._settings)[0]
+        target = p1_request.final_model(model, self._settings, self._offered)[0]
         return chat_request(body, lite=self._row(target).lite)
 
     def lenient_body(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         return lenient_body(body)
 
     def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
-        target = self._noted(p1_request.native_target(model, body, self._services.config()))
+        target = self._noted(p1_request.native_target(model, body, self._services.config(), self._offered))
         return served_target(target, body, self._row(target.model))
 
     def _row(self, model: str) -> CodexModel:
@@ -143,7 +135,7 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         config = self._services.config()
         tool = forced_search(call.request)
         if tool is not None:
-            return self._search(call, tool, config)
+            return self._search.reply(call, tool)
 
         def turn(prepared: Prepared) -> CodexTurn:
             return CodexTurn(call, prepared, config, self._resources)
@@ -161,56 +153,8 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         offsets = self._offsets.of(call.owner, call.request)
         return p1_request.prepare(call, config, offsets, self._services.signs_as(LABEL), self._offered)
 
-    async def _search(self, call: Call, tool: Mapping[str, Any], config: Config) -> AsyncGenerator[list[Event], None]:
-        """The reply of a standalone search: its beginning, so that a slow search is not silent, and then the rest."""
-        tokenizer, new_id = self._services.tokenizer, self._services.new_id
-        owner = p1_request.search_owner(call.owner, call.session, new_id())
-
-        def prepare(length: Length) -> tuple[dict[str, Any], int]:
-            body = search_body(
-                call.request,
-                tool,
-                model=call.target.model,
-                search_id=owner,
-                length=length,
-                truncate=tokenizer.truncate,
-            )
-            return body, count_search_input(body, length)
-
-        body, input_tokens = await tokenizer.run(prepare)
-        stream = MessageStream(f"msg_{new_id()}", call.shown, input_tokens=input_tokens)
-        stream.start()
-        yield stream.take()
-        answer = await self._ask(call, config, dump_json(body).encode(), owner)
-        output_tokens = await tokenizer.run(lambda length: count_search_output(answer, length))
-        try:
-            yield search_events(
-                stream,
-                answer,
-                query=search_query(call.request),
-                block_id=f"srvtoolu_ws_{new_id()}",
-                output_tokens=output_tokens,
-            )
-        except BadAnswer as error:
-            raise PROFILE.error(str(error), kind="bad_answer") from None
-
-    async def _ask(self, call: Call, config: Config, body: bytes, owner: str) -> dict[str, Any]:
-        """Asks the search service: one refresh after a 401, the usual retries for failures that pass."""
-        headers = p1_request.search_headers(config, owner)
-        codex = config.section(CodexSettings)
-        url = p1_request.search_url(codex.base_url)
-        signed = self._signer.request(call.request_id, call.timings)
-
-        async def send(number: int) -> dict[str, Any]:
-            call.record(UpstreamStarted(number))
-            await signed.locate()
-            return await self._transport.json(signed.post(codex, headers, body, number, url=url, capture=call.capture))
-
-        await signed.credential.get()
-        try:
-            return await signed.attempts().ask(send)
-        except UpstreamError as error:
-            raise signed.client_error(error) from None
+    async def search(self, call: SearchCall) -> Found:
+        return await self._search.search(call)
 
     def _observe_headers(self, sent: Mapping[str, str], answered: Mapping[str, str]) -> None:
         self.rate_limits.observe_headers(sent.get(p1_request.ACCOUNT_HEADER), answered)

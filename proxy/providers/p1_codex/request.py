@@ -12,12 +12,12 @@ from proxy.config import Config
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.effort import capped_effort, effort_asked, is_compaction, narrowed
 from proxy.core.identity import Owner, fits_header
-from proxy.core.models import UNKNOWN, ModelList
+from proxy.core.models import UNKNOWN, ModelFacts, ModelList
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
 from proxy.providers.contract import Call, Target
-from proxy.providers.p1_codex.catalog import LABEL, TIERS, catalog_of, model_for, without_tier
+from proxy.providers.p1_codex.catalog import LABEL, SUFFIXES, TIERS, catalog_of, model_for, without_tier
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.version import __version__
 
@@ -35,8 +35,8 @@ def resolve(
 ) -> Target:
     """The upstream model, tier and effort of a requested name, within what the service offers."""
     codex = config.section(CodexSettings)
-    final, suffix = final_model(model, codex, forced=not auto_review)
-    facts = UNKNOWN if offered is None else offered.models.get(final, UNKNOWN)
+    final, suffix = final_model(model, codex, offered, forced=not auto_review)
+    facts = _facts(final, offered)
     tier, effort = _tier(request, codex.service_tier, suffix), effort_of(request, config, facts.efforts)
     sent_tier, sent_effort = _offered_tier(tier, facts.tiers), narrowed(effort, facts.efforts)
     changes = (("tier", tier, sent_tier), ("effort", effort, sent_effort))
@@ -44,28 +44,31 @@ def resolve(
     return Target(final, sent_tier, sent_effort, narrowed=lost, blind="anywhere" if facts.sees is False else "")
 
 
-def final_model(model: str, codex: CodexSettings, *, forced: bool = True) -> tuple[str, str | None]:
+def final_model(
+    model: str, codex: CodexSettings, offered: ModelList | None = None, *, forced: bool = True
+) -> tuple[str, str | None]:
     """The upstream model of a requested name, and the tier that a suffix asks for.
 
     forced  whether a model of the settings replaces the requested one
     """
-    final, tier = _upstream_model(model, codex)
+    final, tier = _upstream_model(model, codex, offered)
     if codex.model and forced:
-        final, forced_tier = _upstream_model(codex.model, codex)
+        final, forced_tier = _upstream_model(codex.model, codex, offered)
         tier = forced_tier or tier
     return final, tier
 
 
-def _upstream_model(model: str, codex: CodexSettings) -> tuple[str, str | None]:
-    return without_tier(catalog_of(codex.models).resolved(model), codex.models)
+def _upstream_model(model: str, codex: CodexSettings, offered: ModelList | None) -> tuple[str, str | None]:
+    return without_tier(catalog_of(codex.models, offered).resolved(model), codex.models, offered)
 
 
-def native_target(model: str, body: Mapping[str, Any], config: Config) -> Target:
+def native_target(model: str, body: Mapping[str, Any], config: Config, offered: ModelList | None = None) -> Target:
     """The target of a native Responses body; no setting replaces its values. Raises RequestError, also for a value that
     is known to be refused."""
     if body.get("store") is True:
         raise RequestError("`store` must be false: this backend keeps nothing", provider=LABEL, param="store")
-    final, tier = _upstream_model(model, config.section(CodexSettings))
+    final, suffix = _upstream_model(model, config.section(CodexSettings), offered)
+    tier = _offered_tier(suffix, _facts(final, offered).tiers)
     reasoning = body.get("reasoning")
     effort = reasoning.get("effort") if isinstance(reasoning, Mapping) else None
     return Target(final, tier, effort if isinstance(effort, str) else None)
@@ -79,11 +82,15 @@ def _tier(request: Mapping[str, Any], forced: str | None, suffix: str | None) ->
     return None
 
 
+def _facts(model: str, offered: ModelList | None) -> ModelFacts:
+    return UNKNOWN if offered is None else offered.models.get(model, UNKNOWN)
+
+
 def _offered_tier(tier: str | None, offered: tuple[str, ...] | None) -> str | None:
-    """The tier if the model offers it, else the usual fast one, else the ordinary one."""
-    if tier is None or (offered is None and tier != "ultrafast") or tier in (offered or ()):
+    """The fast tier if the model offers it, else the usual one, else none. Other tiers are no matter of the model."""
+    if tier not in SUFFIXES.values() or tier in (offered or ()):
         return tier
-    return "priority" if offered is None or ("priority" in offered and tier == "ultrafast") else None
+    return "priority" if offered is None or "priority" in offered else None
 
 
 def effort_of(request: Mapping[str, Any], config: Config, offered: tuple[str, ...] | None = None) -> str | None:

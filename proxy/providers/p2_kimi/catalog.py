@@ -8,9 +8,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from proxy.core.effort import EFFORTS, narrowed
+from proxy.core.effort import EFFORTS, offered_effort
 from proxy.core.models import ModelFacts, ModelList, flag_in, tokens_in, word_in, words_in
-from proxy.core.routing import Added, Catalog, nearest
+from proxy.core.routing import CACHED, Added, Catalog, nearest
 
 LABEL = "p2"
 
@@ -69,9 +69,11 @@ class KimiModel:
         context = facts.context or self.context
         efforts: Mapping[str | None, str] = self.efforts
         if facts.efforts:
-            default = facts.effort if facts.effort in facts.efforts else narrowed(efforts[None], facts.efforts)
-            offered: dict[str | None, str] = {one: narrowed(one, facts.efforts) or one for one in EFFORTS}
-            efforts = {None: default or facts.efforts[0], **offered}
+            sent: dict[str | None, str] = {
+                one: offered_effort(one, self.efforts[one], facts.efforts) or one for one in EFFORTS
+            }
+            default = facts.effort if facts.effort in facts.efforts else sent[self.efforts[None]]
+            efforts = {None: default, **sent}
         return replace(
             self,
             context=context,
@@ -115,10 +117,22 @@ CATALOG = Catalog(
 )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=CACHED)
 def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
     """The catalogue with what the service offers, and these ids added."""
-    return CATALOG.offering(offered, lambda name, _facts: (name,), lambda name: MODELS[name].id).extended(added)
+    return CATALOG.offering(offered, _names, lambda name: _row(name, offered).id).extended(added)
+
+
+def _names(model: str, _facts: ModelFacts) -> tuple[str, ...]:
+    """The names of an id: its own, and those of our table that mean it."""
+    return model, *(name for name, row in MODELS.items() if row.id == model)
+
+
+def _row(name: str, offered: ModelList | None) -> KimiModel:
+    """The row of our table, or the nearest one for an id of the service."""
+    if name in MODELS and (offered is None or name not in offered.models):
+        return MODELS[name]
+    return replace(MODELS.get(name) or MODELS[nearest(name, MODELS)], id=name)
 
 
 def offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:
@@ -139,7 +153,7 @@ def offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:
     return row.get("id"), facts
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=CACHED)
 def model_for(name: str, added: Added = (), offered: ModelList | None = None) -> KimiModel:
     """The model of a normalised name; one that the settings add resembles its base, or the nearest model. What the
     service says of it wins.
@@ -151,7 +165,6 @@ def model_for(name: str, added: Added = (), offered: ModelList | None = None) ->
     if name in own:
         row = replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
     else:
-        called = CATALOG.resolved(name)
-        row = MODELS.get(called) or replace(MODELS[nearest(called, MODELS)], id=called)
+        row = _row(catalog_of((), offered).resolved(name), offered)
     facts = None if offered is None else offered.models.get(row.id)
     return row if facts is None else row.as_offered(facts)

@@ -15,5 +15,6 @@ KIMI = Entry(
     account=later("proxy.providers.p2_kimi.account.signin:KimiAccount"),
     sign_in="with a code",
     adding=catalog_of,
+    searches=3,
     examples={"chat": "kimi-for-coding"},
 )

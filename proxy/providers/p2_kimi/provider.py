@@ -13,16 +13,18 @@ from proxy.core.effort import effort_asked, lost_effort
 from proxy.core.messages import Event
 from proxy.core.models import ModelList
 from proxy.core.routing import Added, is_auto_review
+from proxy.core.search.results import Found
 from proxy.core.visible import Visible
 from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.base import SignedInProvider
-from proxy.providers.contract import Blind, Call, Services, Target
+from proxy.providers.contract import Blind, Call, SearchCall, Services, Target
 from proxy.providers.p2_kimi.account import usage_windows
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
 from proxy.providers.p2_kimi.catalog import LABEL, KimiModel, model_for, offered_model
 from proxy.providers.p2_kimi.entry import KIMI
+from proxy.providers.p2_kimi.search import KimiSearch
 from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestCredential, translated
@@ -55,9 +57,9 @@ def target_of(model: str, request: Mapping[str, Any], added: Added = (), offered
     blind: Blind = "" if row.sees else "anywhere"
     if is_auto_review(request):
         return Target(row.id, blind=blind)
-    asked = effort_asked(request)
-    effort = row.effort(asked)
-    return Target(row.id, effort=effort, narrowed=lost_effort(asked, effort, offered), blind=blind)
+    asked, facts = effort_asked(request), None if offered is None else offered.models.get(row.id)
+    lost = lost_effort(asked, row.effort(asked), None if facts is None else facts.efforts)
+    return Target(row.id, effort=row.effort(asked), narrowed=lost, blind=blind)
 
 
 def chat_body(call: Call, row: KimiModel) -> dict[str, Any]:
@@ -178,6 +180,7 @@ class KimiProvider(SignedInProvider[KimiSettings]):
         super().__init__(services, credentials)
         http, timers = services.client_for(kimi.base_url), services.tuning.of(HttpTimers)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
+        self._search = KimiSearch(services, PROFILE, credentials, self._transport)
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return target_of(model, request, self._settings.models, self._offered)
@@ -208,6 +211,12 @@ class KimiProvider(SignedInProvider[KimiSettings]):
             row=row,
         )
         return AttemptRunner(call, self._services, adapter).run()
+
+    async def search(self, call: SearchCall) -> Found:
+        try:
+            return await self._search.search(call)
+        except UpstreamError as error:
+            raise client_error(error) from None
 
     async def ask_allowance(self) -> UsageReport:
         services, config = self._services, self._services.config()

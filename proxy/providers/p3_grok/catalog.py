@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from proxy.core.effort import narrowed
+from proxy.core.effort import offered_effort
 from proxy.core.models import ModelFacts, ModelList, flag_in, tokens_in, word_in, words_in
-from proxy.core.routing import Added, Catalog, nearest
+from proxy.core.routing import CACHED, Added, Catalog, nearest
 
 LABEL = "p3"
 
@@ -32,9 +32,8 @@ class GrokModel:
 
     def effort(self, asked: str | None) -> str | None:
         """The effort to send for the requested one; None when none is requested."""
-        if self.efforts is not None:
-            return narrowed(asked, self.efforts)
-        return self.hardest if asked in ("xhigh", "max") else asked
+        ours = self.hardest if asked in ("xhigh", "max") else asked
+        return ours if self.efforts is None else offered_effort(asked, ours, self.efforts)
 
 
 NEWEST = GrokModel("grok-4.6", 500_000, hardest="xhigh")
@@ -57,7 +56,7 @@ CATALOG = Catalog(
 )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=CACHED)
 def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
     """The catalogue with what the service offers, and these ids added."""
     return CATALOG.offering(offered, lambda name, _facts: (name,), lambda name: name).extended(added)
@@ -75,7 +74,7 @@ def offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:
     return row.get("id"), facts
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=CACHED)
 def model_for(name: str, added: Added = (), offered: ModelList | None = None) -> GrokModel:
     """The model of a normalised name. One that the settings add resembles its base, or the nearest model; an unlisted
     one resembles the newest. What the service says of it wins."""
@@ -83,7 +82,7 @@ def model_for(name: str, added: Added = (), offered: ModelList | None = None) ->
     if name in own:
         row = replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
     else:
-        name = CATALOG.resolved(name)
+        name = catalog_of((), offered).resolved(name)
         row = MODELS.get(name) or replace(NEWEST, id=name)
     facts = None if offered is None else offered.models.get(name)
     return row if facts is None else replace(row, context=facts.context or row.context, efforts=facts.efforts)

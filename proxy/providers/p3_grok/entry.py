@@ -15,5 +15,6 @@ GROK = Entry(
     account=later("proxy.providers.p3_grok.account.signin:GrokAccount"),
     sign_in="with a browser, here or (`--paste`) elsewhere, or with a code on another device: `--device`",
     adding=catalog_of,
+    searches=2,
     examples={"responses": "grok-4.6"},
 )

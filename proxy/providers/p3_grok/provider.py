@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,16 +20,17 @@ from proxy.core.convert.whole_answers import response_events
 from proxy.core.effort import EFFORTS
 from proxy.core.ingress import WEB_SEARCH, HostedTool, IngressRules
 from proxy.core.invalid import cut
-from proxy.core.messages import Event
+from proxy.core.messages import Event, Fold
 from proxy.core.reducer import AnswerRules
 from proxy.core.responses_events import is_last
+from proxy.core.search.results import Found
 from proxy.core.upstream_failures import Failure
 from proxy.core.visible import Visible
 from proxy.errors import PROGRAM, UpstreamError
 from proxy.observe.lifecycle import Log
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.base import SignedInProvider
-from proxy.providers.contract import Call, Services, Target
+from proxy.providers.contract import Call, SearchCall, Services, Target
 from proxy.providers.p3_grok.account import usage_windows
 from proxy.providers.p3_grok.account.signin import p3_credentials
 from proxy.providers.p3_grok.catalog import LABEL, MODELS, NEWEST, offered_model
@@ -42,7 +44,7 @@ from proxy.providers.p3_grok.request import (
     responses_body,
     target_of,
 )
-from proxy.providers.p3_grok.search import WEB, X
+from proxy.providers.p3_grok.search import MAX_ANSWER_CHARS, WEB, X, found_in, search_request
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestBody, RequestCredential, translated
@@ -335,6 +337,22 @@ class GrokProvider(SignedInProvider[GrokSettings]):
             call, self._services, written, transport=self._transport.stream, credentials=self._credentials
         )
         return AttemptRunner(call, self._services, adapter).run()
+
+    async def search(self, call: SearchCall) -> Found:
+        """Searches once: a request with the hosted search alone, whose answer is read whole."""
+        model = call.model or NEWEST.id
+        request = search_request(call.query, model)
+        target = self.resolve(model, request, auto_review=False)
+        asked = Call(request, model, target, call.request_id, folded=True, converted=True)
+        asked = replace(asked, recorder=call.recorder, capture=call.capture, timings=call.timings)
+        fold = Fold(MAX_ANSWER_CHARS)
+        async with aclosing(self.stream(asked)) as batches:
+            async for batch in batches:
+                try:
+                    fold.add(batch)
+                except OverflowError as error:
+                    raise PROFILE.error(str(error), kind="bad_answer") from None
+        return found_in(fold.message)
 
     async def ask_allowance(self) -> UsageReport:
         grok = self._settings

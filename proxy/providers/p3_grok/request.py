@@ -91,7 +91,7 @@ def target_of(
     row = model_for(model, added, offered)
     asked = "low" if is_auto_review(request) else effort_asked(request, none=True)
     effort = row.effort(asked)
-    lost = lost_effort(asked, effort, offered)
+    lost = lost_effort(asked, effort, row.efforts)
     return Target(row.id, effort=effort, uploads_noted=True, blind=blind, narrowed=lost)
 
 

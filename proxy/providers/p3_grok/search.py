@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.auto_mode.own_words import own_words
-from proxy.core.content import blocks_of
+from proxy.core.blocks import SERVER_TOOL_RESULT
+from proxy.core.content import blocks_of, texts_of
 from proxy.core.convert.history.responses_dialect import Item
 from proxy.core.invalid import InvalidRequest, cut
+from proxy.core.search.blocks import outcome_of
+from proxy.core.search.hosted import QUERY_PREFIX
+from proxy.core.search.results import Found, Query
 from proxy.core.sse import dump_sorted_json
 
 WEB = "web_search"
@@ -166,3 +170,39 @@ def search_asked(messages: list[Any]) -> str | None:
         ),
         None,
     )
+
+
+# -- searches for others
+
+#: Longest answer of a search, in characters.
+MAX_ANSWER_CHARS = 512 * 1024
+_REPORT = (
+    "Search the web for the query. Then report what the pages say about it, with the facts and their addresses. Answer"
+    " with the report alone."
+)
+
+
+def search_request(query: Query, model: str) -> dict[str, Any]:
+    """A request that does nothing but search."""
+    tool = {"type": "web_search_20250305", "name": WEB, **query.filters}
+    if len(query.filters) > 1:  # the service takes one of the lists; the results are checked by both
+        del tool["blocked_domains"]
+    return {
+        "model": model,
+        "system": _REPORT,
+        "messages": [{"role": "user", "content": f"{QUERY_PREFIX} {query.text}"}],
+        "tools": [tool],
+        "tool_choice": {"type": "tool", "name": WEB},
+        "output_config": {"effort": "low"},
+    }
+
+
+def found_in(message: Mapping[str, Any]) -> Found:
+    """What the answer to such a request found: every link once, and the text."""
+    content, usage = message.get("content") or [], dict(message.get("usage") or {})
+    outcomes = [outcome_of(block["content"]) for block in content if block["type"] == SERVER_TOOL_RESULT.name]
+    found = [result for outcome in outcomes if isinstance(outcome, Found) for result in outcome.results]
+    results = {result.url: result for result in found}
+    counted = usage.pop("server_tool_use", None) or {}
+    searches = counted.get("web_search_requests") or 1
+    return Found(tuple(results.values()), "".join(texts_of(content)), searches, usage)

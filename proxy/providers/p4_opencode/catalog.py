@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from proxy.core.models import ModelFacts, ModelList
-from proxy.core.routing import Added, Catalog, nearest
+from proxy.core.routing import CACHED, Added, Catalog, nearest
 
 LABEL = "p4"
 PREFIX = "opencode-go/"
@@ -99,20 +99,22 @@ _FACTS = {
 }
 
 #: The coder takes images, as Claude Code's own models do.
-CATALOG = Catalog(LABEL, "opencode", _names(MODELS), main="kimi-k2.7-code", small="glm-5.3-flash", facts=_FACTS)
+CATALOG = Catalog(
+    LABEL, "opencode", _names(MODELS), main="kimi-k2.7-code", small="glm-5.3-flash", facts=_FACTS, qualifier=PREFIX
+)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=CACHED)
 def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
     """The catalogue with what the service offers, and these ids added."""
-    own, now = dict(added), CATALOG.offering(offered, _new_names, bare)
+    own, now = dict(added), CATALOG.offering(offered, _names_offered, bare)
     return now.extended((name, PREFIX + own[bare(name)]) for name in _names(own))
 
 
-def _new_names(model: str, _facts: ModelFacts) -> Iterator[str]:
-    """The names of a new id: bare only where no other provider may have it."""
+def _names_offered(model: str, _facts: ModelFacts) -> Iterator[str]:
+    """The names of an id that the service lists: bare only where no other provider may have it."""
     yield PREFIX + model
-    if not _OTHERS.match(model):
+    if model not in RESERVED and (model in MODELS or not _OTHERS.match(model)):
         yield model
 
 
@@ -133,7 +135,7 @@ def model_for(name: str, added: Added = (), offered: ModelList | None = None) ->
     own, plain = dict(added), bare(name)
     if plain in own:
         return replace(MODELS[own[plain] or nearest(plain, MODELS)], id=plain)
-    plain = bare(CATALOG.resolved(name))
+    plain = bare(catalog_of((), offered).resolved(name))
     if plain not in MODELS and offered is not None and plain in offered.models:
         return replace(MODELS[nearest(plain, MODELS)], id=plain)
     return MODELS.get(plain)

@@ -147,7 +147,7 @@ class OpenCodeProvider(BaseProvider[OpenCodeSettings]):
         }
 
     def ingress(self, model: str) -> IngressRules:
-        return ingress_of(model_for(model, self._settings.models, self._offered))
+        return ingress_of(self._known(model))
 
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset({"web_search"} if self._row(model).wire == "responses" else ())
@@ -157,7 +157,7 @@ class OpenCodeProvider(BaseProvider[OpenCodeSettings]):
 
     def reports_cached(self, model: str) -> bool:
         """Whether the wire is another than chat, whose many services may leave cached tokens out."""
-        row = model_for(model, self._settings.models, self._offered)
+        row = self._known(model)
         return row is not None and row.wire != "chat"
 
     def cache_owner(self) -> int:
@@ -202,8 +202,12 @@ class OpenCodeProvider(BaseProvider[OpenCodeSettings]):
         headers = {"Authorization": f"Bearer {key.reveal()}", "User-Agent": usage_windows.USER_AGENT}
         return ListQuestion(f"{settings.base_url.rstrip('/')}/models", headers, offered_model)
 
+    def _known(self, model: str) -> OpenCodeModel | None:
+        """The row of a name that one of the accounts has: which of them is asked is not the row's matter."""
+        return model_for(model, self._settings.models, self._services.models.of_label(LABEL))
+
     def _row(self, model: str) -> OpenCodeModel:
-        row = model_for(model, self._settings.models, self._offered)
+        row = self._known(model)
         if row is None:
             raise RequestError(f"Unsupported OpenCode Go model: {model}", provider=LABEL, param="model")
         return row

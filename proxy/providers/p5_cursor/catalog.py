@@ -9,7 +9,7 @@ from enum import IntEnum
 from functools import lru_cache
 
 from proxy.core.models import ModelList
-from proxy.core.routing import Added, Catalog
+from proxy.core.routing import CACHED, Added, Catalog
 from proxy.providers.p5_cursor.snapshot import SNAPSHOT
 
 LABEL = "p5"
@@ -100,7 +100,7 @@ CATALOG = Catalog(
 )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=CACHED)
 def catalog_of(added: Added = (), offered: ModelList | None = None) -> Catalog:
     """The catalogue with the ids of the service, and those of the settings also by their bare name."""
     return replace(CATALOG.extended(added), prefixed=listed(dict.fromkeys((*ids_of(offered), *dict(added)))))
@@ -115,7 +115,7 @@ def ids_of(offered: ModelList | None) -> tuple[str, ...]:
 _VARIANT = re.compile("(?:-(?:none|low|medium|high|extra-high|xhigh|max|thinking|fast))*")
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=CACHED)
 def known_ids(added: Added, offered: ModelList | None = None) -> frozenset[str]:
     """Ids of the service and the settings. One that resembles another exists with the same efforts."""
     own, ids = dict(added), ids_of(offered)

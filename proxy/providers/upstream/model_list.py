@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 
 from proxy.core.bodies.decode import load_long_json
+from proxy.core.invalid import InvalidRequest
 from proxy.core.models import ModelFacts, ModelList, model_list
 from proxy.errors import UpstreamError
 from proxy.providers.accounts.model_lists import ListTimers
@@ -20,6 +21,10 @@ from proxy.providers.contract import Services
 MAX_BODY_BYTES = 2 * 1024 * 1024
 #: The first question, and one more when the connection failed.
 ATTEMPTS = 2
+
+
+class _NoList(Exception):
+    """There is no list; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,10 @@ async def ask_list(services: Services, label: str, question: ListQuestion, known
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             if attempt == ATTEMPTS or isinstance(error, TimeoutError):
                 raise _failure(label, f"no answer ({type(error).__name__})") from None
-        except (ValueError, RecursionError) as error:
-            raise _failure(label, str(error) or type(error).__name__) from None
+        except _NoList as error:
+            raise _failure(label, str(error)) from None
+        except (ValueError, RecursionError, InvalidRequest) as error:
+            raise _failure(label, f"its answer cannot be read ({type(error).__name__})") from None
     raise AssertionError("unreachable")
 
 
@@ -63,7 +70,7 @@ def _failure(label: str, why: str) -> UpstreamError:
 
 
 async def _answer(services: Services, question: ListQuestion, known: ModelList | None) -> ModelList:
-    """The list in the answer. Raises ValueError for one that cannot be used."""
+    """The list in the answer. Raises _NoList and ValueError for one that cannot be used."""
     headers, now = dict(question.headers), services.clock()
     if known is not None and known.tag:
         headers["If-None-Match"] = known.tag
@@ -75,12 +82,12 @@ async def _answer(services: Services, question: ListQuestion, known: ModelList |
         if response.status == 304 and known is not None:
             return replace(known, asked=now)
         if response.status != 200:
-            raise ValueError(f"status {response.status}")
+            raise _NoList(f"status {response.status}")
         body = bytearray()
         while chunk := await response.content.readany():
             body += chunk
             if len(body) > MAX_BODY_BYTES:
-                raise ValueError(f"the answer passed {MAX_BODY_BYTES} bytes")
+                raise _NoList(f"the answer passed {MAX_BODY_BYTES} bytes")
         tag = response.headers.get("ETag", "")
     return await asyncio.to_thread(lambda: model_list(_read(bytes(body), question), now, tag))
 

@@ -39,6 +39,7 @@ _WORDS = re.compile(r"\bstream (\d{1,6}) words\b", re.IGNORECASE)
 _SAY = re.compile(r"\bsay <<<\n?(.*?)>>>", re.IGNORECASE | re.DOTALL)
 _SCHEMA = re.compile(r"\bJSON\b[^\n{]{0,100}\bschema\b[^{]{0,100}(?={)", re.IGNORECASE)
 _SEARCH = re.compile(r"Perform a web search for the query:[ \t]*(.+)")
+_FOUND = re.compile(r"^\d+\. (.*)\n +(https?://\S+)$", re.MULTILINE)
 _X_SEARCH = re.compile(r"\bsearch x for:?[ \t]*(.+)", re.IGNORECASE)
 
 
@@ -121,6 +122,15 @@ def x_query(prompt: str) -> str | None:
     """Y of "search X for: Y"."""
     found = _X_SEARCH.search(prompt)
     return found[1].strip() if found else None
+
+
+def links(results: str) -> list[str]:
+    """The pages in the results of a search, as Markdown links.
+
+    >>> links("1. A (b)\\n   https://a.example/x")
+    ['[A b](https://a.example/x)']
+    """
+    return [f"[{re.sub(r'[^a-zA-Z0-9 .]', '', title)}]({url})" for title, url in _FOUND.findall(results)]
 
 
 def short(text: str, most: int = SHORT_PROMPT) -> str:

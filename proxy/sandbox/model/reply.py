@@ -261,6 +261,9 @@ def _comment(scene: Scene) -> list[Part] | None:
 
 
 def _about(result: Returned, tool: str) -> str:
+    links = prompts.links(result.text) if tool == "web_search" else []
+    if links:
+        return f"The web says: {', '.join(links)}."
     text = result.text[: prompts.SHORT_RESULT]
     quote = f'The tool {tool} returned: "{text}"' if text else f"The tool {tool} returned no text"
     images = f" and {_pictures(result.images)}" if result.images else ""

@@ -12,6 +12,7 @@ from aiohttp import web
 from proxy.core.sse import dump_json
 from proxy.sandbox.model.web_index import Page, find_pages
 from proxy.sandbox.p1.catalog import MODELS, listed
+from proxy.sandbox.p1.failures import HTTP_FAULTS
 from proxy.sandbox.p1.headers import FORMAT, check_account
 from proxy.sandbox.p1.media.routes import MEDIA_FAULTS, media_routes
 from proxy.sandbox.p1.options import P1Options
@@ -19,7 +20,9 @@ from proxy.sandbox.p1.responses import RESPONSES, prepare_responses
 from proxy.sandbox.p1.socket.answer import SOCKET_WIRE
 from proxy.sandbox.p1.socket.upgrade import UPGRADE, UPGRADE_FAULTS, serve_upgrade
 from proxy.sandbox.p1.state import CODEX_PATH, P1
-from proxy.sandbox.upstream import Simulator, model_list, receive, refusals_noted
+from proxy.sandbox.play.json_faults import JSON_FAULTS, serve_json, serve_list
+from proxy.sandbox.play.script import Place
+from proxy.sandbox.upstream import Simulator, receive, refusals_noted
 from proxy.sandbox.wires.field_checks import (
     Checked,
     Each,
@@ -89,6 +92,11 @@ _SEARCH: Table = (
 )
 
 
+SEARCH = Place("p1", "search", stream=False)
+#: The statuses of P1 that have a sense for a search.
+SEARCH_HTTP = {name: fault for name, fault in HTTP_FAULTS.items() if name not in ("context_http", "unsealable")}
+
+
 async def serve_search(p1: P1, request: web.Request) -> web.StreamResponse:
     """Serves one search."""
     with p1.at_work():
@@ -98,8 +106,7 @@ async def serve_search(p1: P1, request: web.Request) -> web.StreamResponse:
             check_account(request.headers, p1.tokens)
             check(request.headers, FORMAT, "application/json")
             check(seen.body, _SEARCH, request.headers)
-        seen.status = 200
-        return web.json_response(_results(seen.body))
+        return await serve_json(p1, SEARCH, SEARCH_HTTP, request, seen, _results(seen.body))
 
 
 def _results(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,7 +138,7 @@ async def serve_models(p1: P1, request: web.Request) -> web.StreamResponse:
     if not request.query.get("client_version"):
         raise detail("Missing query parameter: client_version")
     check_account(request.headers, p1.tokens)
-    return await model_list(p1.options, request, dump_json({"models": listed(p1.options.models)}).encode(), {})
+    return await serve_list(p1.options, request, dump_json({"models": listed(p1.options.models)}).encode(), {})
 
 
 async def serve_workspaces(p1: P1, request: web.Request) -> web.Response:
@@ -190,5 +197,10 @@ def _routes(p1: P1) -> list[web.RouteDef]:
 
 
 P1_SIMULATOR = Simulator(
-    "p1", P1, P1Options, (RESPONSES, SOCKET_WIRE), _routes, {UPGRADE: UPGRADE_FAULTS, **MEDIA_FAULTS}
+    "p1",
+    P1,
+    P1Options,
+    (RESPONSES, SOCKET_WIRE),
+    _routes,
+    {UPGRADE: UPGRADE_FAULTS, SEARCH: {**SEARCH_HTTP, **JSON_FAULTS}, **MEDIA_FAULTS},
 )

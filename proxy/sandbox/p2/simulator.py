@@ -15,10 +15,12 @@ from aiohttp import web
 from proxy.core.sse import dump_json
 from proxy.sandbox.model.web_index import find_pages
 from proxy.sandbox.p2.catalog import listed_models
-from proxy.sandbox.p2.chat import STREAM, WHOLE, prepare_chat
+from proxy.sandbox.p2.chat import HTTP_FAULTS, STREAM, WHOLE, prepare_chat
 from proxy.sandbox.p2.issuer import check_caller
 from proxy.sandbox.p2.state import API_PATH, P2, P2Options
-from proxy.sandbox.upstream import Simulator, model_list, receive, refusals_noted
+from proxy.sandbox.play.json_faults import JSON_FAULTS, serve_json, serve_list
+from proxy.sandbox.play.script import Place
+from proxy.sandbox.upstream import Received, Simulator, receive, refusals_noted
 from proxy.sandbox.wires.field_checks import Table, check, fits, required
 from proxy.sandbox.wires.refusal import WRONG_VALUE
 
@@ -28,37 +30,41 @@ _SEARCH: Table = (required("", "object"), required("text_query", "filled"))
 _FETCH: Table = (required("", "object"), required("url", _ADDRESS, WRONG_VALUE))
 
 
-async def serve_search(p2: P2, request: web.Request) -> web.Response:
+SEARCH = Place("p2", "search", stream=False)
+SEARCH_HTTP = {name: fault for name, fault in HTTP_FAULTS.items() if name != "context_http"}
+
+
+async def serve_search(p2: P2, request: web.Request) -> web.StreamResponse:
     """`{"text_query": "rust"}` -> `{"search_results": [{"title", "url", "snippet", "site_name", "date"}]}`."""
-    body = await _checked(p2, request, _SEARCH)
+    seen = await _checked(p2, request, _SEARCH)
     found = [
         {"title": page.title, "url": page.url, "snippet": page.snippet, "site_name": page.url.split("/")[2], "date": ""}
-        for page in find_pages(body["text_query"])
+        for page in find_pages(seen.body["text_query"])
     ]
-    return web.json_response({"search_results": found}, headers=p2.trace_headers())
+    return await serve_json(p2, SEARCH, SEARCH_HTTP, request, seen, {"search_results": found})
 
 
 async def serve_fetch(p2: P2, request: web.Request) -> web.Response:
     """`{"url": …}` -> the page as Markdown."""
-    body = await _checked(p2, request, _FETCH)
+    body = (await _checked(p2, request, _FETCH)).body
     text = f"# A page\n\nThe content of {body['url']}.\n"
     return web.Response(text=text, content_type="text/markdown", headers=p2.trace_headers())
 
 
-async def _checked(p2: P2, request: web.Request, table: Table) -> Any:
-    """The checked body. Raises Refused."""
+async def _checked(p2: P2, request: web.Request, table: Table) -> Received:
+    """The checked request. Raises Refused."""
     seen = await receive(request)
     p2.service_requests.append(seen)
     with refusals_noted(seen):
         check_caller(request.headers, p2.tokens, p2.options.agents)
         check(seen.body, table)
     seen.status = 200
-    return seen.body
+    return seen
 
 
 async def _serve_models(p2: P2, request: web.Request) -> web.StreamResponse:
     check_caller(request.headers, p2.tokens, p2.options.agents)
-    return await model_list(p2.options, request, dump_json(listed_models()).encode(), p2.trace_headers())
+    return await serve_list(p2.options, request, dump_json(listed_models()).encode(), p2.trace_headers())
 
 
 async def _serve_usages(p2: P2, request: web.Request) -> web.Response:
@@ -89,4 +95,4 @@ def _routes(p2: P2) -> list[web.RouteDef]:
     ]
 
 
-P2_SIMULATOR = Simulator("p2", P2, P2Options, (STREAM, WHOLE), _routes)
+P2_SIMULATOR = Simulator("p2", P2, P2Options, (STREAM, WHOLE), _routes, {SEARCH: {**SEARCH_HTTP, **JSON_FAULTS}})

@@ -26,8 +26,9 @@ from proxy.sandbox.p3.refusals import (
     reworded,
 )
 from proxy.sandbox.p3.state import API_PATH, P3, P3Options
+from proxy.sandbox.play.json_faults import serve_list
 from proxy.sandbox.play.script import Place
-from proxy.sandbox.upstream import CheckedRequest, ServedWire, Simulator, model_list
+from proxy.sandbox.upstream import CheckedRequest, ServedWire, Simulator
 from proxy.sandbox.wires.refusal import Refused
 from proxy.sandbox.wires.responses.read import Form, write_answer
 
@@ -65,7 +66,7 @@ _CREATED = 1_780_000_000
 async def serve_models(p3: P3, request: web.Request) -> web.StreamResponse:
     """The list of models, for any kind of bearer."""
     check_bearer(request.headers, p3.tokens)
-    return await model_list(p3.options, request, dump_json(listed_models(_CREATED)).encode(), p3.trace_headers())
+    return await serve_list(p3.options, request, dump_json(listed_models(_CREATED)).encode(), p3.trace_headers())
 
 
 async def serve_key(p3: P3, request: web.Request) -> web.Response:

@@ -27,9 +27,10 @@ from proxy.sandbox.p4.gateway import (
 )
 from proxy.sandbox.p4.state import API_PATH, P4, P4Options
 from proxy.sandbox.play.actions import Action
+from proxy.sandbox.play.json_faults import serve_list
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS, Fault
-from proxy.sandbox.upstream import CheckedRequest, ServedWire, Simulator, model_list, receive
+from proxy.sandbox.upstream import CheckedRequest, ServedWire, Simulator, receive
 from proxy.sandbox.wires.answer import Answer
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
@@ -146,13 +147,15 @@ _ANSWERS: dict[str, Callable[[P4, str, dict[str, Any], str], Answer]] = {
 
 
 #: Window of the subscription -> its length in seconds.
-#: When the models were listed.
-_CREATED = 1_780_000_000
 WINDOWS = {"rolling": 5 * 3600, "weekly": 7 * 86_400, "monthly": 30 * 86_400}
 
 
+#: When the models were listed.
+_CREATED = 1_780_000_000
+
+
 async def _serve_models(p4: P4, request: web.Request) -> web.StreamResponse:
-    return await model_list(p4.options, request, dump_json(listed_models(_CREATED)).encode(), {})
+    return await serve_list(p4.options, request, dump_json(listed_models(_CREATED)).encode(), {})
 
 
 async def _serve_usage(p4: P4, request: web.Request) -> web.Response:

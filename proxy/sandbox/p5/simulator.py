@@ -14,8 +14,9 @@ from proxy.sandbox.p5.failures import JSON_TYPE, PROTO_TYPE, blame_headers, chec
 from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.p5.state import P5
 from proxy.sandbox.p5.stream import AGENT, serve_run, set_course
+from proxy.sandbox.play.json_faults import serve_list
 from proxy.sandbox.play.player import cut
-from proxy.sandbox.upstream import Simulator, model_list, receive
+from proxy.sandbox.upstream import Simulator, receive
 from proxy.sandbox.wires.connect.envelopes import FailedCall
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message, write
 from proxy.sandbox.wires.refusal import plain_reply
@@ -112,13 +113,13 @@ async def serve_models(p5: P5, request: web.Request) -> web.StreamResponse:
             words = "cannot decode message agent.v1.GetUsableModelsRequest from JSON"
             raise FailedCall("invalid_argument", words).refused()
         listed = {"models": [_listed(name, p5.options.models[name]) for name in p5.options.models]}
-        return await model_list(p5.options, request, dump_json(listed).encode(), {})
+        return await serve_list(p5.options, request, dump_json(listed).encode(), {})
     try:
         Message(await request.read())
     except Malformed as problem:
         raise FailedCall("invalid_argument", f"parse binary: {problem}").refused() from None
     rows = [{1: name, 3: name, 4: title, 5: title} for name, title in p5.options.models.items()]
-    return await model_list(p5.options, request, write({1: rows}), {}, PROTO_TYPE)
+    return await serve_list(p5.options, request, write({1: rows}), {}, PROTO_TYPE)
 
 
 def _listed(name: str, title: str) -> dict[str, Any]:

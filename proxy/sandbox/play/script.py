@@ -7,8 +7,8 @@ refuses anyway use no step. Members of a step:
     "provider": "p2"                  only for this upstream; else for the first with a matching request
     "match": {"contains": "text"}     only for requests whose body has the text in some value; also "prompt" (in the
                                       user's last prompt), "model" (equal), "wire" ("chat", "messages",
-                                      "responses", "websocket", "upgrade", "agent", "images" or
-                                      "transcription")
+                                      "responses", "websocket", "upgrade", "agent", "images",
+                                      "transcription" or "search")
     "times": 3                        how often; default 1; null: for ever
     "word_delay_s": 0.05              the pace of this answer
     "events_per_write": 1
@@ -75,7 +75,7 @@ class Place(NamedTuple):
     """A place for steps: an upstream, one of its wires, and whether the answer is a stream there."""
 
     provider: str
-    wire: str  # chat | messages | responses | websocket | upgrade | agent | images | transcription
+    wire: str  # chat | messages | responses | websocket | upgrade | agent | images | transcription | search
     stream: bool = True
 
 

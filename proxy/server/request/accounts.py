@@ -14,6 +14,7 @@ from proxy.config import Config
 from proxy.core.allowances.accounts import DEFAULT, Standing, account_key, in_order
 from proxy.core.allowances.report import Allowance, spent_window
 from proxy.core.identity import MAX_ID_BYTES
+from proxy.core.models import ModelList
 from proxy.core.routing import Catalog, model_family
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.accounts.model_lists import ModelLists
@@ -157,6 +158,8 @@ class Accounts:
         self._entries = {entry.label: entry for entry in entries}
         self._allowances = allowances
         self._lists = lists
+        self._catalogs: dict[str, tuple[Config, ModelList, Catalog]] = {}
+        self._present: dict[str, tuple[str, ...]] = {}
         self._clock = clock
         self._affinity = Affinity(clock)
         self._refused: dict[str, float] = {}
@@ -186,6 +189,9 @@ class Accounts:
         """All current accounts of a provider. Reads the disk."""
         default = self.providers[label]
         names = () if self._services is None else names_in(self._services.config_dir, label)
+        if self._present.get(label) != names:
+            self._present[label] = names
+            self._lists.only(label, [account_key(label, name) for name in (DEFAULT, *names)])
         if not names:
             return [Serving("", default)]
         return [Serving(DEFAULT, default), *(Serving(name, self._made(label, name)) for name in names)]
@@ -213,10 +219,10 @@ class Accounts:
             return tuple(known)
         key = session_key(label, caller, session)
         onward = config.on_spent == "next" and not stays
-        found = self._ordered(
-            known, stays=self._affinity.of(key), bound=bound, onward=onward, config=config, model=model
-        )
-        self._affinity.note(key, found[0].name)
+        began = self._affinity.of(key)
+        found = self._ordered(known, stays=began, bound=bound, onward=onward, config=config, model=model)
+        if began is None or found[0].name == began or self.lacks(account_key(label, began), model, config) is None:
+            self._affinity.note(key, found[0].name)  # else it comes back with the next model that it has
         return found
 
     def moved(self, label: str, name: str, session: str | None, caller: str | None = None) -> None:
@@ -251,10 +257,10 @@ class Accounts:
         entry = self._entries.get(key.partition("/")[0])
         if offered is None or entry is None or not model:
             return None
-        catalog = entry.catalog_now(config, offered)
-        called = catalog.called(catalog.resolved(model))
-        listed = called in (*catalog.shown, *catalog.hidden) or called.startswith(catalog.prefixes or ("\0",))
-        return None if listed else catalog
+        made = self._catalogs.get(key)
+        if made is None or made[0] is not config or made[1] is not offered:
+            made = self._catalogs[key] = config, offered, entry.catalog_now(config, offered)
+        return None if made[2].lists(model) else made[2]
 
     def _standing(self, one: Serving, model: str, config: Config) -> Standing:
         now = self._clock()

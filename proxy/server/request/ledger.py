@@ -30,6 +30,7 @@ from proxy.observe.lifecycle import (
     ModelResolved,
     ProviderSelected,
     Recorder,
+    Searched,
     Sequenced,
     Started,
     Timed,
@@ -50,6 +51,8 @@ MAX_IGNORED = 1000
 ACCOUNT_HEADER = "x-model-proxy-account"
 #: Header with the models in `stands_in`, and the reason.
 FALLBACK_HEADER = "x-model-proxy-fallback"
+#: Header with the account that searches the web for the model.
+SEARCH_HEADER = "x-model-proxy-search"
 
 #: Header with the account of the model that described pictures.
 VISION_HEADER = "x-model-proxy-vision"
@@ -68,6 +71,8 @@ class Ledger:
     size      bytes of the body, unpacked
     pictures  number of pictures in the request
     describer  the account of the model that described some, "" if none were described
+    names_search  whether the body has the word for a hosted search, so that it is worth looking for one
+    searcher  the account that may search for the model, "" if none does
     """
 
     def __init__(self, inquiry: Inquiry, *, leave: Callable[[], None]) -> None:
@@ -83,6 +88,8 @@ class Ledger:
         self.size = 0
         self.pictures = 0
         self.describer = ""
+        self.names_search = False
+        self.searcher = ""
         self._leave = leave
         self._state = inquiry.state
         self._monitor = inquiry.state.monitor
@@ -108,6 +115,8 @@ class Ledger:
             head["Connection"] = "close"
         if self.describer:
             head[VISION_HEADER] = self.describer
+        if self.searcher:
+            head[SEARCH_HEADER] = self.searcher
         if self._stands_in:
             head[FALLBACK_HEADER] = self._stands_in
         if self._ignored:
@@ -200,8 +209,6 @@ class Ledger:
                 self.tell(Sequenced(number))
         self.tell(ProviderSelected(candidate.key, candidate.model, target.effort))
         self.tell(ModelResolved(candidate.model, target.model))
-        for what, asked, sent in target.narrowed:
-            self.note("info", "narrowed_to_offer", model=target.model, what=what, asked=asked, sent=sent or "unset")
         if self._state.captures.on:
             self._begin_capture(candidate, target, session, converted)
 
@@ -394,13 +401,23 @@ def _generating(ledger: Ledger, _event: Any) -> None:
 
 
 def _judged(ledger: Ledger, event: Judged) -> None:
-    tokens = {"inputTokens": event.input_tokens, "outputTokens": event.output_tokens} if event.model else {}
-    reviewer = event.model or "rules"
-    ledger.note("info", "auto_mode_judged", reviewer=reviewer, outcomes=event.outcomes, ms=event.ms, **tokens)
+    cost = {"inputTokens": event.input_tokens, "outputTokens": event.output_tokens} if event.model else {}
+    said = {"reviewer": event.model or "rules", "outcomes": event.outcomes, "ms": event.ms}
+    ledger.note("info", "auto_mode_judged", **said, **cost)
+
+
+def _searched(ledger: Ledger, event: Searched) -> None:
+    said = {"by": event.provider, "outcome": event.outcome, "results": event.results, "ms": event.ms}
+    tokens = {"inputTokens": event.input_tokens or None, "outputTokens": event.output_tokens or None}
+    ledger.note("info" if event.outcome == "ok" else "warn", "searched", **said, **tokens)
 
 
 #: type of an event -> its effect apart from the monitor: a line of the log, a span, the comparison of caches.
-_ALSO: dict[type[Any], Callable[[Ledger, Any], None]] = {GenerationStarted: _generating, Judged: _judged}
+_ALSO: dict[type[Any], Callable[[Ledger, Any], None]] = {
+    GenerationStarted: _generating,
+    Judged: _judged,
+    Searched: _searched,
+}
 
 
 def _upstream_answered(recorder: Recorder, request_id: str, upstream_id: str) -> None:

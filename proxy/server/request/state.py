@@ -32,6 +32,7 @@ from proxy.server.request.allowance_questions import AllowanceQuestions
 from proxy.server.request.cache_watch import CacheWatch
 from proxy.server.request.families import ClientRoute
 from proxy.server.request.picture_memory import PictureMemory
+from proxy.server.request.search_memory import SearchMemory
 
 #: Maximum number of pages and programs that follow at the same time.
 MAX_WATCHERS = 16
@@ -110,6 +111,7 @@ class StreamTimers:
     stall      a reader that takes nothing for this long counts as gone
     judge      how long the reviewer of auto mode may take for the calls of an answer
     vision     how long another model may take to describe the pictures of a request
+    search     how long one search of the web may take
     judge_quiet  silence of an answer after which the reviewer is asked before its end
     """
 
@@ -120,6 +122,7 @@ class StreamTimers:
     judge: float = 30.0
     judge_quiet: float = 0.25
     vision: float = 45.0
+    search: float = 90.0
 
 
 class Catalogs:
@@ -137,7 +140,8 @@ class Catalogs:
         """The catalogues, made again only if the settings or the lists changed."""
         made = self._made
         if made[0] is not config or made[1] != self.lists.generation:
-            found = tuple(entry.catalog_now(config, self.lists.of_label(entry.label)) for entry in self._entries)
+            known = self._entries
+            found = tuple(one.offering(self.lists.of_label(one.label), known).catalog_now(config) for one in known)
             made = self._made = config, self.lists.generation, found
         return made[2]
 
@@ -188,6 +192,11 @@ class AppState:
     def pictures(self) -> PictureMemory:
         """The descriptions of pictures."""
         return PictureMemory(self.clock)
+
+    @cached_property
+    def searches(self) -> SearchMemory:
+        """What was searched beside calls of clients."""
+        return SearchMemory(self.clock)
 
     @cached_property
     def accounts(self) -> Accounts:

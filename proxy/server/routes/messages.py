@@ -33,6 +33,7 @@ from proxy.server.serving.prepare import (
     unknown_model,
     with_true_pictures,
 )
+from proxy.server.serving.searching import lent_search, search_with, searching
 from proxy.server.serving.serve import Answer, Prepare, run, serve
 from proxy.server.serving.stream import answer_to, send_json
 from proxy.server.serving.vision import with_descriptions
@@ -65,7 +66,10 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
     async def prepare(candidate: Candidate) -> Answer:
         asked = capped(ledger, candidate, body, capped_request)
         target = candidate.provider.resolve(candidate.model, asked, auto_review=candidate.auto_review)
-        request = with_true_pictures(ledger, _without_missing(ledger, candidate, asked, target))
+        searcher = lent_search(ledger, candidate) if ledger.names_search else None
+        search = None if searcher is None else await search_with(ledger, searcher, asked)
+        served = asked if search is None else search.plan.request
+        request = with_true_pictures(ledger, _without_missing(ledger, candidate, served, target))
         if target.blind and ledger.pictures:
             request = await with_descriptions(ledger, candidate, target, request)
         ledger.selected(candidate, target, session, converted=None if request is body else request)
@@ -76,9 +80,11 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
         call = call_for(ledger, candidate, request, target, session, owner=owner)
         whose = None if candidate.auto_review else owner or compared
         ledger.compares(ComparedRequest(whose, candidate.provider, target, request, ledger.size, summary))
-        judge = None if safeguards is None else judging(ledger, call, safeguards)
+        asks = None if search is None else searching(ledger, search)
+        if safeguards is not None:
+            asks = judging(ledger, call, safeguards, asks)
         ingress = Ingress(dict(request), stream=bool(request.get("stream")))
-        return answer_to(ledger, call, ingress, candidates, judge)
+        return answer_to(ledger, call, ingress, candidates, asks)
 
     return candidates, prepare
 

@@ -17,7 +17,7 @@ from proxy.core.convert.openai_mode import by_mode
 from proxy.core.convert.responses.signatures import is_ours
 from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
 from proxy.core.effort import capped_openai_body
-from proxy.core.ingress import Ingress
+from proxy.core.ingress import Ingress, IngressRules, with_search
 from proxy.core.sizes import LARGE_BYTES
 from proxy.errors import ProxyError, RequestError
 from proxy.off_loop import in_thread_if
@@ -28,6 +28,7 @@ from proxy.server.request.candidates import Candidate, Candidates
 from proxy.server.request.ledger import Ledger
 from proxy.server.serving.prepare import call_for, capped, choose, find_project, read_json, with_true_pictures
 from proxy.server.serving.relay import RelayedAnswer
+from proxy.server.serving.searching import Searcher, lent_search, search_with, searching
 from proxy.server.serving.serve import Answer, Prepare, run, serve
 from proxy.server.serving.stream import answer_to
 from proxy.server.serving.vision import with_descriptions
@@ -52,11 +53,16 @@ async def get_responses(request: web.Request) -> web.StreamResponse:
 
 @dataclass(frozen=True, slots=True)
 class OpenAiBody:
-    """A body for one candidate. `lenient`: whether what cannot be honoured is left out."""
+    """A body for one candidate.
+
+    lenient  whether what cannot be honoured is left out
+    rules    in place of the model's own, None without
+    """
 
     members: dict[str, Any]
     session: str | None
     lenient: bool
+    rules: IngressRules | None = None
 
     @property
     def cache_hint(self) -> str | None:
@@ -70,7 +76,8 @@ Parse = Callable[[OpenAiBody, Candidate], Callable[[], Ingress] | None]
 
 def _chat(asked: OpenAiBody, candidate: Candidate) -> Callable[[], Ingress]:
     provider, model = candidate.provider, candidate.model
-    parse = partial(chat_request_to_messages, asked.members, provider.ingress(model), session=asked.session)
+    rules = asked.rules or provider.ingress(model)
+    parse = partial(chat_request_to_messages, asked.members, rules, session=asked.session)
     strict = partial(provider.chat_request, asked.members, model) if isinstance(provider, OwnChat) else parse
     return partial(by_mode, strict, partial(parse, lenient=True), leniently=asked.lenient)
 
@@ -78,7 +85,7 @@ def _chat(asked: OpenAiBody, candidate: Candidate) -> Callable[[], Ingress]:
 def _responses(asked: OpenAiBody, candidate: Candidate) -> Callable[[], Ingress] | None:
     if isinstance(candidate.provider, NativeResponses):
         return None
-    rules = candidate.provider.ingress(candidate.model)
+    rules = asked.rules or candidate.provider.ingress(candidate.model)
     parse = partial(responses_request_to_messages, asked.members, rules, session=asked.session)
     return partial(by_mode, parse, partial(parse, lenient=True), leniently=asked.lenient)
 
@@ -104,11 +111,13 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket, parse: Parse) -> tuple
         if ledger.inquiry.caller is not None and isinstance(hint, str):
             members["prompt_cache_key"] = ledger.inquiry.own_session(hint)
         lenient = ledger.inquiry.state.config().openai_mode == "lenient"
-        asked = OpenAiBody(members, session, lenient)
+        searcher = lent_search(ledger, candidate) if ledger.names_search else None
+        rules = None if searcher is None else with_search(candidate.provider.ingress(candidate.model))
+        asked = OpenAiBody(members, session, lenient, rules)
         ingress = parse(asked, candidate)
         if ingress is None:
             return _passed_on(ledger, asked, candidate)
-        return _converted(ledger, asked, candidate, candidates, ingress)
+        return _converted(ledger, asked, candidate, candidates, ingress, searcher)
 
     return candidates, prepare
 
@@ -119,17 +128,20 @@ async def _converted(
     candidate: Candidate,
     candidates: Candidates,
     read: Callable[[], Ingress],
+    searcher: Searcher | None,
 ) -> Answer:
     ingress = await in_thread_if(ledger.size > LARGE_BYTES, read)
     ledger.ignores(ingress.ignored)
-    request = with_true_pictures(ledger, ingress.request)
+    search = None if searcher is None else await search_with(ledger, searcher, ingress.request)
+    request = with_true_pictures(ledger, ingress.request if search is None else search.plan.request)
     target = candidate.provider.resolve(candidate.model, request, auto_review=False)
     await find_project(ledger, request)
     if target.blind and ledger.pictures:
         request = await with_descriptions(ledger, candidate, target, request)
     call = _call(ledger, asked, candidate, request, target)
     ledger.compares(ComparedRequest(owner_by(call.cache_key), candidate.provider, target, request, ledger.size))
-    return answer_to(ledger, call, ingress, candidates)
+    asks = None if search is None else searching(ledger, search)
+    return answer_to(ledger, call, ingress, candidates, asks)
 
 
 async def _passed_on(ledger: Ledger, asked: OpenAiBody, candidate: Candidate) -> Answer:

@@ -9,7 +9,7 @@ from proxy.core.allowances.report import Allowance, AllowanceWindow, spent_windo
 from proxy.core.allowances.words import FRESH_S, spent_text, wait_text
 from proxy.core.invalid import cut
 from proxy.core.routing import model_family, proposal
-from proxy.errors import ProxyError, as_typed
+from proxy.errors import ProxyError, UpstreamError, as_typed
 from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.upstream.failures import MAX_WAIT_S
@@ -68,13 +68,16 @@ def explained(state: AppState, error: ProxyError, account: str = "", model: str 
 
 def _with_plan(state: AppState, error: ProxyError, key: str, model: str) -> ProxyError:
     """The error with near names, if a service refuses a model that it does not list for the account."""
-    if error.kind not in ("invalid_request", "not_found", "permission") or _NOT_LISTED in error.message:
+    if not isinstance(error, UpstreamError) or error.kind not in ("invalid_request", "not_found", "permission"):
         return error
     catalog = state.accounts.lacks(key, model, state.config())
-    if catalog is None:
+    if catalog is None or _NOT_LISTED in error.message:
         return error
-    near = proposal(model, [catalog], "")
-    words = f"{_NOT_LISTED} {cut(model)} ({key}). {near}`{state.command} models` shows what it lists."
+    meant = catalog.resolved(model)
+    if error.kind != "not_found" and meant.rpartition("/")[2] not in error.message:  # refused for something else
+        return error
+    near = proposal(meant, [catalog], "")
+    words = f"{_NOT_LISTED} {cut(meant)} ({key}). {near}`{state.command} models` shows what it lists."
     return error.replaced(message=f"{error.message.rstrip('. ')}. {words}")
 
 

@@ -28,7 +28,7 @@ from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Provider, kept
 from proxy.server.request.ledger import Ledger
 from proxy.server.request.replies import unforeseen
-from proxy.server.serving.stream import Batches, Through
+from proxy.server.serving.stream import Asks, Batches
 
 #: Longest answer of a reviewer, in characters. Explanations of hundreds of calls are shorter.
 MAX_ANSWER = 1024 * 1024
@@ -47,17 +47,23 @@ class Reviewer:
     model: str
 
 
-def judging(ledger: Ledger, call: Call, safeguards: Any) -> Through | None:
-    """The stage of an answer that judges its tool calls, None if the client does not want that. It raises RequestError
-    if the client must judge itself: it then asks again at once, without `safeguards`.
+def judging(ledger: Ledger, call: Call, safeguards: Any, asks: Asks | None = None) -> Asks | None:
+    """How an answer is asked for whose tool calls are judged; `asks` if the client does not want that. It raises
+    RequestError if the client must judge itself: it then asks again at once, without `safeguards`.
 
     safeguards  the user's policy from a client in auto mode
+    asks        how the answer is asked for without a judge, None for the provider's own stream
     """
     policy = policy_of(safeguards)
     if policy is None or ledger.inquiry.state.config().auto_mode == "off":
-        return None
+        return asks
     asked = replace(call, request=kept(call.request))
-    return lambda provider: Judge(ledger, asked, policy, _willing(ledger, provider)).wrap
+
+    def judged(provider: Provider, call: Call) -> Batches:
+        judge = Judge(ledger, asked, policy, _willing(ledger, provider))
+        return judge.wrap(provider.stream(call) if asks is None else asks(provider, call))
+
+    return judged
 
 
 def _willing(ledger: Ledger, provider: Provider) -> Reviewer:

@@ -29,8 +29,8 @@ from proxy.server.request.replies import as_proxy_error, is_loss, json_response,
 from proxy.server.serving.allowances import explained
 
 Batches = AsyncGenerator[list[Event], None]
-#: Makes, for a provider, the stage that its answer passes through.
-Through = Callable[[Provider], Callable[[Batches], Batches]]
+#: Asks a provider, and returns the answer that the client gets: in place of the provider's own `stream`.
+Asks = Callable[[Provider, Call], Batches]
 
 HEADERS = {
     "Content-Type": "text/event-stream",
@@ -314,7 +314,7 @@ class _Watch:
 
 
 def answer_to(
-    ledger: Ledger, call: Call, ingress: Ingress, candidates: Candidates, through: Through | None = None
+    ledger: Ledger, call: Call, ingress: Ingress, candidates: Candidates, asks: Asks | None = None
 ) -> StreamedAnswer | WholeAnswer:
     """The answer to a call in the format of the client API, streamed or whole."""
     inquiry = ledger.inquiry
@@ -323,29 +323,29 @@ def answer_to(
         raise RuntimeError(f"{inquiry.family.name} renders nothing")
     context = RenderContext(ingress, uuid.uuid4().hex, call.shown, int(state.clock()), state.timers.no_pings)
     if ingress.stream:
-        return StreamedAnswer(ledger, call, EventWriter(ledger, make(context), candidates), through)
-    return WholeAnswer(ledger, replace(call, folded=True), lambda: make(context), through)
+        return StreamedAnswer(ledger, call, EventWriter(ledger, make(context), candidates), asks)
+    return WholeAnswer(ledger, replace(call, folded=True), lambda: make(context), asks)
 
 
-def _asked(provider: Provider, call: Call, through: Through | None) -> Batches:
-    return provider.stream(call) if through is None else through(provider)(provider.stream(call))
+def _asked(provider: Provider, call: Call, asks: Asks | None) -> Batches:
+    return provider.stream(call) if asks is None else asks(provider, call)
 
 
 class StreamedAnswer:
     """An answer as events, each batch sent as it comes."""
 
-    def __init__(self, ledger: Ledger, call: Call, writer: EventWriter, through: Through | None) -> None:
+    def __init__(self, ledger: Ledger, call: Call, writer: EventWriter, asks: Asks | None) -> None:
         self.call = call
         self._ledger = ledger
         self._writer = writer
-        self._through = through
+        self._asks = asks
 
     @property
     def visible(self) -> Visible:
         return self._writer.visible
 
     async def of(self, candidates: Candidates) -> web.StreamResponse:
-        writer, batches = self._writer, _asked(candidates.current.provider, self.call, self._through)
+        writer, batches = self._writer, _asked(candidates.current.provider, self.call, self._asks)
         async with watched(self._ledger, writer), aclosing(batches):
             async for batch in batches:
                 await writer.send(batch)
@@ -368,11 +368,11 @@ class StreamedAnswer:
 class WholeAnswer:
     """An answer as one object, sent at its end."""
 
-    def __init__(self, ledger: Ledger, call: Call, renderer: Callable[[], Renderer], through: Through | None) -> None:
+    def __init__(self, ledger: Ledger, call: Call, renderer: Callable[[], Renderer], asks: Asks | None) -> None:
         self.call = call
         self._ledger = ledger
         self._renderer = renderer
-        self._through = through
+        self._asks = asks
         self._observer = AnswerObserver(ledger)
         self._came = Visible.NOTHING
 
@@ -382,7 +382,7 @@ class WholeAnswer:
 
     async def of(self, candidates: Candidates) -> web.StreamResponse:
         candidate, renderer = candidates.current, self._renderer()
-        async with watched(self._ledger), aclosing(_asked(candidate.provider, self.call, self._through)) as batches:
+        async with watched(self._ledger), aclosing(_asked(candidate.provider, self.call, self._asks)) as batches:
             async for batch in batches:
                 try:
                     renderer.fold(batch)

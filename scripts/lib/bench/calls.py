@@ -52,6 +52,12 @@ KINDS = (
     Kind("p3 Messages", "/v1/messages", {"model": "grok-4.5", **_ASKED}),
     Kind("p5 Messages", "/v1/messages", {"model": "cursor:auto", **_ASKED}),
     Kind("p2 chat", "/v1/chat/completions", {"model": "kimi-k3", **_ASKED}, {"PROXY_P1_RESPONSES_API": "1"}),
+    Kind(
+        "p2 Responses",
+        "/v1/responses",
+        {"model": "kimi-k3", "input": "hello", "stream": True},
+        {"PROXY_P1_RESPONSES_API": "1"},
+    ),
     Kind("p1 count_tokens", "/v1/messages/count_tokens", {"model": "gpt-5.5", "messages": _HELLO}, _HTTP),
 )
 
@@ -120,7 +126,7 @@ async def counted(kind: Kind) -> Calls:
 async def _asked(client: aiohttp.ClientSession, url: str, kind: Kind) -> None:
     async with client.post(url, data=json.dumps(kind.body), headers={"Content-Type": "application/json"}) as answer:
         said = await answer.text()
-        if answer.status != 200 or "error" in said:
+        if answer.status != 200 or '"error":{' in said:
             raise RuntimeError(f"{kind.name}: {answer.status} {said}")
 
 

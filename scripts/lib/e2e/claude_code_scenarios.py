@@ -121,6 +121,23 @@ async def _search(claude: ClaudeCode, folder: Path, model: str) -> int:
 
 
 @scenario
+async def a_search_for_a_model_without_one(claude: ClaudeCode, folder: Path) -> None:
+    """WebSearch in a conversation with a model whose service does not search: its own provider's service, or another
+    subscription's, answers; and the conversation goes on with the links."""
+    search, load = json.dumps({"query": "rust news"}), json.dumps({"query": "select:WebSearch", "max_results": 5})
+    async with watched_proxy(folder, [], {}) as (url, sandbox):
+        for model, searches in (
+            ("kimi-for-coding", sandbox.p2.service_requests),
+            ("opencode-go/kimi-k2.6", sandbox.p1.searches),
+        ):
+            done = await claude.run(url, f"use ToolSearch: {load}\nuse WebSearch: {search}", model=model)
+            results = [str(block.get("content")) for block in done.blocks("user", "tool_result")]
+            links = [text for text in results if 'Links: [{"title"' in text and "docs.example.org/rust-news" in text]
+            expect(links and "What docs.example.org says" in links[0], f"{model} gets links and texts", results)
+            expect(len(searches) == 1 and not done.result["is_error"], f"one search for {model}", len(searches))
+
+
+@scenario
 async def rate_limit_with_a_short_wait(claude: ClaudeCode, folder: Path) -> None:
     """The proxy waits out a short Retry-After; the client does not notice."""
     async with sandboxed_proxy(folder, [{"fault": "rate_limit", "seconds": 2}]) as url:

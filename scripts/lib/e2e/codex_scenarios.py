@@ -110,6 +110,25 @@ async def hosted_web_search(codex: Codex, folder: Path) -> None:
 
 
 @scenario
+async def a_search_for_a_model_without_one(codex: Codex, folder: Path) -> None:
+    """The model calls the search, the proxy makes it, and the model goes on in the same answer; then beside a command,
+    whose turn knows what was found."""
+    query = 'use web_search: {"query": "rust news"}'
+    async with watched_proxy(folder, [], {}) as (url, sandbox):
+        for model, upstream in (("kimi-for-coding", sandbox.p2), ("opencode-go/kimi-k2.6", sandbox.p4)):
+            done = await codex.run(url, query, model=model)
+            expect([item["query"] for item in done.items("web_search")] == ["rust news"], "it searched", done.finished)
+            expect("(https://docs.example.org/rust-news)" in done.text, "and goes on with the results", done.text)
+            expect(upstream.total_requests == 2, "the model was asked twice", upstream.total_requests)
+            upstream.total_requests = 0
+        both = await codex.run(
+            url, f"{query} and use exec_command: echo from-$((1 + 1))-codex", model="kimi-for-coding"
+        )
+        expect("from-2-codex" in both.text and both.items("web_search"), "beside a command", both.finished)
+        expect(len(sandbox.p2.service_requests) == 2 and len(sandbox.p1.searches) == 1, "the services were asked")
+
+
+@scenario
 async def an_answer_of_a_schema(codex: Codex, folder: Path) -> None:
     schema = codex.folder / "schema.json"
     schema.write_text(

@@ -113,6 +113,45 @@ async def parse_helpers_with_a_refusal(_python: Python, folder: Path) -> None:
 
 
 @SCENARIOS.add
+async def a_search_for_a_model_without_one(_python: Python, folder: Path) -> None:
+    """The openai SDK on both routes, streamed and whole: the places of the annotations lie on the links of the text."""
+    query = 'use web_search: {"query": "rust news"}'
+    async with (
+        watched_proxy(folder, [], LENIENT) as (url, _sandbox),
+        openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="unused", max_retries=0) as sdk,
+    ):
+        for model in ("kimi-for-coding", "opencode-go/kimi-k2.6", "minimax-m3"):
+            asked: dict[str, Any] = {"model": model, "input": query, "tools": [{"type": "web_search"}]}
+            async with sdk.responses.stream(**asked) as stream:
+                streamed: Any = await stream.get_final_response()
+            for response in (streamed, await sdk.responses.create(**asked)):
+                calls = [item.action.query for item in response.output if item.type == "web_search_call"]
+                part = response.output[-1].content[0]
+                expect(calls == ["rust news"], f"{model} searched", response)
+                _check_links(model, part.text, part.annotations)
+            chat: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": query}]}
+            chat["web_search_options"] = {}
+            async with sdk.chat.completions.stream(**chat) as chunks:
+                final: Any = await chunks.get_final_completion()
+            for completion in (final, await sdk.chat.completions.create(**chat)):
+                message = completion.choices[0].message
+                cited = [
+                    one["url_citation"] if isinstance(one, dict) else one.url_citation for one in message.annotations
+                ]
+                _check_links(model, message.content, cited)
+
+
+def _check_links(model: str, text: str, cited: list[Any]) -> None:
+    """Three links, each covered exactly."""
+    found = [one if isinstance(one, dict) else one.model_dump() for one in cited]
+    links = [text[one["start_index"] : one["end_index"]] for one in found]
+    fit = all(
+        link.startswith("[") and link.endswith(f"]({one['url']})") for link, one in zip(links, found, strict=True)
+    )
+    expect(len(links) == 3 and fit, f"annotations of {model} lie on the text", (text, found))
+
+
+@SCENARIOS.add
 async def a_refusal_on_messages(_python: Python, folder: Path) -> None:
     """It is a text and a reason to stop, as the anthropic SDK knows it."""
     async with (

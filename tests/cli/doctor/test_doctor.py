@@ -231,6 +231,27 @@ BROKEN = (
         variables={"PROXY_VISION_MODEL": "gpt-5.6-sol", "PROXY_ALIAS_PROVIDER": "p2"},
     ),
     Broken(
+        "the searcher is not signed in",
+        "p3 should search the web",
+        " auth login p3",
+        "warn",
+        prepare=lambda w: shutil.rmtree(w.config / "p3"),
+        variables={"PROXY_SEARCH": "grok-4.5"},
+    ),
+    Broken(
+        "nobody can search",
+        "nobody searches the web",
+        " auth login p1",
+        "note",
+        prepare=lambda w: [shutil.rmtree(w.config / label) for label in ("p1", "p2", "p3")],
+    ),
+    Broken(
+        "a searcher that is none",
+        "a setting would stop a start",
+        "unset PROXY_SEARCH",
+        variables={"PROXY_SEARCH": "p4"},
+    ),
+    Broken(
         "a proxy that is none",
         "HTTPS_PROXY names no usable proxy",
         "export HTTPS_PROXY=http://",

@@ -130,6 +130,7 @@ def test_system_messages_find_a_place(messages: list[str], expected: list[Any], 
     assert (plain(body["system"]) if "system" in body else None) == system
 
 
+PAGE_FOUND = {"type": "web_search_result", "title": "A", "url": "https://a.example", "encrypted_content": "mp1.eyJ9"}
 FOUND = {"type": "web_search_result_location", "url": "https://a.example", "title": "A", "cited_text": ""}
 QUOTED = {"type": "char_location", "cited_text": "a", "document_index": 0, "start_char_index": 0, "end_char_index": 1}
 LATER = {"type": "ephemeral", "ttl": "1h"}
@@ -268,12 +269,21 @@ MENDED: dict[str, tuple[list[Any], list[Any]]] = {
             said_by("user", LINE),
             said_by(
                 "assistant",
-                {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
-                {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
+                {"type": "server_tool_use", "id": "c", "name": "code_execution", "input": {}},
+                {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "rust"}},
+                {"type": "web_search_tool_result", "tool_use_id": "s", "content": [PAGE_FOUND]},
                 LINE,
             ),
         ],
-        [said_by("user", LINE), said_by("assistant", LINE)],
+        [
+            said_by("user", LINE),
+            said_by(
+                "assistant",
+                {"type": "text", "text": "[web search: rust]"},
+                {"type": "text", "text": "[web search results]\n- A: https://a.example"},
+                LINE,
+            ),
+        ],
     ),
     "links of a search that is left out": (
         [

@@ -14,7 +14,7 @@ from core.strategies import schemas
 from proxy.config import Config
 from proxy.core.bodies.decode import MAX_DEPTH, decode_body
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
-from proxy.core.convert.messages_to_search import forced_search, search_body
+from proxy.core.convert.messages_to_search import forced_query, forced_search, search_body
 from proxy.core.effort import is_compaction
 from proxy.core.identity import session_in_metadata
 from proxy.core.invalid import InvalidRequest
@@ -48,7 +48,8 @@ def everything(request: dict[str, Any]) -> None:
         check_pairs(first["input"])
     tool = forced_search(body)
     if tool is not None:
-        search_body(body, tool, model="m", search_id="s", length=len, truncate=lambda text, limit: text[:limit])
+        query = forced_query(body, tool)
+        search_body(query, model="m", search_id="s", length=len, truncate=lambda text, limit: text[:limit])
     target = resolve("gpt-5.6-sol", body, Config(), auto_review=False)
     prepare(Call(request=body, model="gpt-5.6-sol", target=target, request_id="r"), Config(), ReadOffsets())
     policy = AnswerPolicy(body)

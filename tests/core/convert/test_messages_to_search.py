@@ -14,15 +14,17 @@ from proxy.core.convert.messages_to_search import (
     ASSISTANT_BUDGET,
     count_search_input,
     count_search_output,
+    forced_query,
     forced_search,
+    found_in,
     search_body,
-    search_events,
-    search_links,
     search_query,
 )
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Fold, MessageStream
 from proxy.core.reducer import BadAnswer
+from proxy.core.search.blocks import search_events
+from proxy.core.search.results import Result
 
 TOOL = {"type": "web_search_20250305", "name": "web_search", "allowed_domains": ["rust-lang.org"], "max_uses": 8}
 FORCED = {"type": "tool", "name": "web_search"}
@@ -33,9 +35,8 @@ def said(role: str, text: Any) -> dict[str, Any]:
 
 
 def body(messages: list[Any], tool: dict[str, Any] = TOOL) -> dict[str, Any]:
-    return search_body(
-        {"messages": messages}, tool, model="m", search_id="s", length=len, truncate=lambda text, limit: text[:limit]
-    )
+    query = forced_query({"messages": messages}, tool)
+    return search_body(query, model="m", search_id="s", length=len, truncate=lambda text, limit: text[:limit])
 
 
 @rows(
@@ -130,17 +131,18 @@ def test_links_come_from_the_results_once_each() -> None:
         {"url": 3},
         "x",
     ]
-    assert search_links({"output": "https://not-scraped.example", "results": results}) == [
-        {"title": "A", "url": "https://a.example"},
-        {"title": "turn0", "url": "https://b.example"},
-        {"title": "https://c.example", "url": "https://c.example"},
-    ]
+    assert found_in({"output": "https://not-scraped.example", "results": results}).results == (
+        Result("A", "https://a.example"),
+        Result("turn0", "https://b.example"),
+        Result("https://c.example", "https://c.example"),
+    )
 
 
 def test_the_reply_is_a_call_its_result_and_the_prose() -> None:
     stream = MessageStream("msg_1", "m", input_tokens=5)
     answer = {"output": "Prose.", "results": [{"url": "https://a.example", "title": "A"}]}
-    events = search_events(stream, answer, query="q", block_id="srvtoolu_ws_1", output_tokens=7)
+    found = found_in(answer)
+    events = search_events(stream, found, query="q", block_id="srvtoolu_ws_1", text=found.answer)
     check_message_stream(events)
     fold = Fold()
     fold.add(events)
@@ -164,9 +166,8 @@ def test_any_answer_is_a_reply_or_a_complaint(answer: dict[str, Any], output: An
     for candidate in (answer, {**answer, "output": output, "results": results}):
         assert count_search_output(candidate, len) >= 1
         try:
-            check_message_stream(
-                search_events(MessageStream("m", "m"), candidate, query="q", block_id="b", output_tokens=1)
-            )
+            found = found_in(candidate)
+            check_message_stream(search_events(MessageStream("m", "m"), found, query="q", block_id="b", text=""))
         except BadAnswer:
             assert not isinstance(candidate.get("output"), str)
 

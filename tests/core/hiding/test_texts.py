@@ -11,7 +11,7 @@ import pytest
 from samples import rows
 
 from proxy.core.hiding.secret import BLANK, Secret, blanked, length_note
-from proxy.core.hiding.texts import cut_text, log_text, redacted_error, redacted_text, without_parameters
+from proxy.core.hiding.texts import cut_text, log_text, masked, redacted_error, redacted_text, without_parameters
 from proxy.core.hiding.walk import redacted_headers
 
 DATA = base64.b64encode(random.Random(1).randbytes(3000)).decode()
@@ -179,3 +179,35 @@ def test_a_secret_of_any_length_is_found_without_holding_the_loop() -> None:
     begun = time.thread_time()
     assert blanked(f"{token.reveal()} and {other.reveal()}.") == f"{BLANK} and {BLANK}."
     assert time.thread_time() - begun < 0.2
+
+
+@rows(
+    "words",
+    [
+        "key=Bearer s3cr3topaque",
+        "https://h/p?auth=Basic s3cr3topaque=",
+        "?token=data:;base64, s3cr3topaque=",
+        '{"cookie": "a=1;token=\\"abc\\";sid=s3cr3topaque"}',
+        "Bearer sk-abcdefghijklmnop/s3cr3topaque",
+        "Bearer gsk-abcdefghijklmnopqrstu/s3cr3topaque",
+        "Basic sk-abcdefghijklmnop/s3cr3topaque",
+        "\u5bc6eyJ" + "a" * 501 + ".s3cr3topaque.signature",
+    ],
+)
+def test_a_secret_within_another_is_hidden_with_it(words: str) -> None:
+    assert "s3cr3topaque" not in redacted_error(words)
+    if words.startswith("Bearer"):
+        assert "s3cr3topaque" not in masked(words)
+
+
+@rows(
+    "words",
+    [
+        "var(--mp-color-primary-background)",
+        "docs/cs-sk-translation-guide.md",
+        "sku SK-2024-0001-ABCD-EF",
+        "eyJohnson.smith",
+    ],
+)
+def test_words_of_a_prompt_are_no_tokens(words: str) -> None:
+    assert redacted_text(words) == words

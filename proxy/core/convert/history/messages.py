@@ -12,6 +12,7 @@ from typing import Any
 
 from proxy.core.content import IMAGE_TYPES, blocks_of, media_type_of, omitted, reference_text, texts_of, without_links
 from proxy.core.invalid import InvalidRequest, shown
+from proxy.core.search.history import is_search, search_text
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import NO_RESULT, OpenCalls
 
@@ -195,6 +196,8 @@ class MessagesHistory:
             return [self._call(block)]
         if kind == "text":
             return [without_links(block)] if isinstance(block.get("text"), str) and block["text"] else []
+        if is_search(block):
+            return [_text(search_text(block))]
         if kind == "thinking":
             signed = block if isinstance(block.get("signature"), str) else {**block, "signature": ""}
             return [signed] if isinstance(block.get("thinking"), str) else []

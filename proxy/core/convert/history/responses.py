@@ -30,6 +30,7 @@ from proxy.core.convert.history.responses_dialect import (
 )
 from proxy.core.convert.responses.signatures import decode_signature
 from proxy.core.invalid import InvalidRequest, cut, shown
+from proxy.core.search.history import RESULTS, search_text
 from proxy.core.sse import dump_sorted_json
 from proxy.core.tools.calls import NO_RESULT, WaitingCalls, arguments_text, short_id, short_name, unique_id, upstream_id
 from proxy.core.tools.read_tool import NAME as READ
@@ -39,9 +40,8 @@ from proxy.core.tools.read_tool import result_notes
 _MEDIA = frozenset({"video", "audio", "file", "container_upload"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _DOCUMENTS = frozenset({"document", "search_result"})
-_SEARCH_RESULTS = frozenset({"web_search_tool_result", "x_search_tool_result"})
 #: Blocks that a client sends back unchanged, and that mean nothing to this upstream.
-_SILENT = _THOUGHTS | _SEARCH_RESULTS | {"server_tool_use"}
+_SILENT = _THOUGHTS | RESULTS.keys() | {"server_tool_use"}
 
 
 def _kind_of(block: Any) -> str:
@@ -296,8 +296,8 @@ class ResponsesHistory:
                 self._call(block)
             elif kind == "thinking":
                 self._thinking(block)
-            elif self._dialect.searches and (kind == "server_tool_use" or kind in _SEARCH_RESULTS):
-                self._say(_search_text(block))
+            elif self._dialect.searches and (kind == "server_tool_use" or kind in RESULTS):
+                self._say(search_text(block))
             elif self._dialect.odd == "read":
                 for text in self._in_words(block):
                     self._say(text)
@@ -345,19 +345,3 @@ def _last_answer(items: list[Item]) -> int:
 
 def _result_item(call_id: str, output: str | list[Item]) -> Item:
     return {"type": "function_call_output", "call_id": call_id, "output": output}
-
-
-def _search_text(block: Mapping[str, Any]) -> str:
-    """An earlier hosted search as text, since the upstream cannot take it back."""
-    if block.get("type") == "server_tool_use":
-        where = "X" if block.get("name") == "x_search" else "web"
-        query = block.get("input")
-        query = query.get("query") if isinstance(query, Mapping) else None
-        return f"[{where} search: {query}]" if isinstance(query, str) else f"[{where} search]"
-    content = block.get("content")
-    links = [
-        f"- {link.get('title') or link['url']}: {link['url']}"
-        for link in (content if isinstance(content, list) else ())
-        if isinstance(link, Mapping) and isinstance(link.get("url"), str)
-    ]
-    return "\n".join([f"[{'X' if block.get('type') == 'x_search_tool_result' else 'web'} search results]", *links])
