@@ -27,6 +27,7 @@ from proxy.settings import (
     row,
     searcher,
     secret,
+    seeing_model,
     switch,
     word_of,
 )
@@ -225,6 +226,15 @@ class Config(Rows):
         word_of("judge", "client", "off"),
         "Who checks the tool calls of Claude Code's auto mode: judge, a model that the proxy asks; client, the client"
         " itself; off, none. Default: judge where the reviewer model's provider is signed in, else client.",
+    )
+    vision_model: str | None = row(
+        "vision",
+        "PROXY_VISION_MODEL",
+        None,
+        seeing_model,
+        "Model that describes pictures for models that take none. It counts against its own subscription. Default:"
+        " none, and a note takes the place of a picture.",
+        free_text=True,
     )
     compact_effort: str = row(
         None,

@@ -25,11 +25,13 @@ from proxy.settings import (
     Setting,
     UnfitValue,
     check_model,
+    check_seeing_model,
     label_of,
     model,
     provider,
     rows_of,
     searcher,
+    seeing_model,
     switch,
 )
 
@@ -65,6 +67,10 @@ def _check_model(providers: Sequence[Entry], name: str, config: Config) -> None:
     check_model(name, [entry.catalog_now(config) for entry in providers])
 
 
+def _check_seeing_model(providers: Sequence[Entry], name: str, config: Config) -> None:
+    check_seeing_model(name, [entry.catalog_now(config) for entry in providers])
+
+
 def _check_fallbacks(providers: Sequence[Entry], found: Any, config: Config) -> None:
     check_fallbacks(found, [entry.catalog_now(config) for entry in providers])
 
@@ -76,6 +82,7 @@ def _check_searcher(providers: Sequence[Entry], name: str, config: Config) -> No
 #: parser of a setting -> a check against all other settings.
 _CHECKS: dict[Parse, Callable[..., None]] = {
     model: _check_model,
+    seeing_model: _check_seeing_model,
     fallbacks: _check_fallbacks,
     searcher: _check_searcher,
 }

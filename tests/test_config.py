@@ -445,6 +445,15 @@ def test_a_model_of_one_setting_may_be_named_by_another() -> None:
         load({}, {"autoReviewModel": "kimi-k4"})
 
 
+def test_what_describes_pictures_takes_pictures() -> None:
+    for model in ("gpt-5.6-sol", "opencode-go/kimi-k2.6", "sonnet", "cursor:auto"):
+        assert load({"PROXY_VISION_MODEL": model})[0].vision_model == model
+    with pytest.raises(ConfigError, match=r"^PROXY_VISION_MODEL: expected a model that takes pictures"):
+        load({"PROXY_VISION_MODEL": "glm-5.2"})
+    with pytest.raises(ConfigError, match=r"^config\.json: vision: expected a model, as"):
+        load({}, {"vision": "nothing"})
+
+
 _SAMPLES = (
     *("https://h.example", "127.0.0.1", "on", "7", "p1", "2.1", "0.2.93", "gpt-5.5", "cli-1.2.3-abcdef0"),
     *("http", "reject", "high", "strict", "judge", "off", "text", "fast", "priority", "auto", "fail", "anna=p1/work"),

@@ -11,6 +11,7 @@ from proxy.cli.launch.client_environment import Served, claude_code, first_entry
 from proxy.cli.launch.shells import SHELLS
 from proxy.cli.models import offering
 from proxy.cli.paths import state_root
+from proxy.cli.vision import vision_lines
 from proxy.cli.web_search import search_line, web_search
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
@@ -52,6 +53,7 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     lines += _switched(config)
     usable = {one.entry.label for one in known if one.usable}
     lines.append(search_line(web_search(context.providers, config, usable), config))
+    lines += vision_lines(context.providers, config, usable)
     if config.captures:
         lines.append(f"{CAPTURES_NOTICE}: {state_root(context.environment) / TRAFFIC}")
     lines.append(f"log: {state_root(context.environment) / 'proxy.log'}")

@@ -146,37 +146,32 @@ _SIGNATURE = 4 * LONGEST
 NO_PICTURE = "[image omitted: its data are no PNG, JPEG, GIF or WebP picture]"
 
 
-@dataclass(slots=True)
-class PictureCheck:
-    """Checks the types of a request's pictures.
+class PictureWalk:
+    """Visits the pictures of a conversation, also those in results and documents."""
 
-    corrected  number of pictures with another type than they named
-    left_out   number of those that are no picture
-    """
-
-    corrected: int = 0
-    left_out: int = 0
+    def picture(self, block: dict[str, Any], *, in_result: bool) -> dict[str, Any]:
+        """The block, or another one in place of it. `in_result`: whether it is in the result of a tool."""
+        raise NotImplementedError
 
     def in_messages(self, messages: list[Any]) -> list[Any]:
-        """The messages with pictures' types corrected by their first bytes, and a text in place of what is no picture:
-        a service would refuse it, and every later turn with it. The list itself if all are right."""
-        checked = list(messages)
+        """The messages with what `picture` made of their pictures; the list itself if it changed none."""
+        found: dict[int, Any] = {}
         for place, message in enumerate(messages):
             content = message.get("content")
             if type(content) is list and (blocks := self._in_blocks(content)) is not content:
-                checked[place] = {**message, "content": blocks}
-        return checked if self.corrected or self.left_out else messages
+                found[place] = {**message, "content": blocks}
+        return [found.get(place, message) for place, message in enumerate(messages)] if found else messages
 
-    def _in_blocks(self, blocks: list[Any]) -> list[Any]:
+    def _in_blocks(self, blocks: list[Any], *, in_result: bool = False) -> list[Any]:
         found: dict[int, Any] = {}
         for place, block in enumerate(blocks):
             kind = block.get("type") if type(block) is dict else None
             if kind == "image":
-                checked = self._picture(block)
+                checked = self.picture(block, in_result=in_result)
             elif kind in ("tool_result", "search_result"):
-                checked = self._inside(block)
+                checked = self._inside(block, in_result=in_result or kind == "tool_result")
             elif kind == "document" and isinstance(block.get("source"), dict):
-                source = self._inside(block["source"])
+                source = self._inside(block["source"], in_result=in_result)
                 checked = block if source is block["source"] else {**block, "source": source}
             else:
                 continue
@@ -184,14 +179,30 @@ class PictureCheck:
                 found[place] = checked
         return [found.get(place, block) for place, block in enumerate(blocks)] if found else blocks
 
-    def _inside(self, holder: dict[str, Any]) -> dict[str, Any]:
+    def _inside(self, holder: dict[str, Any], *, in_result: bool) -> dict[str, Any]:
         content = holder.get("content")
-        blocks = self._in_blocks(content) if type(content) is list else content
+        blocks = self._in_blocks(content, in_result=in_result) if type(content) is list else content
         return holder if blocks is content else {**holder, "content": blocks}
 
-    def _picture(self, block: dict[str, Any]) -> dict[str, Any]:
+
+@dataclass(slots=True)
+class PictureCheck(PictureWalk):
+    """Corrects the types of a request's pictures by their first bytes, and leaves out what is no picture: a service
+    would refuse it, and every later turn with it.
+
+    seen       number of image blocks
+    corrected  number of pictures with another type than they named
+    left_out   number of those that are no picture
+    """
+
+    seen: int = 0
+    corrected: int = 0
+    left_out: int = 0
+
+    def picture(self, block: dict[str, Any], *, in_result: bool) -> dict[str, Any]:
         """The block, corrected or replaced. Types outside IMAGE_TYPES are left for each upstream to judge."""
-        source = _in_base64(block.get("source"))
+        self.seen += 1
+        source = in_base64(block.get("source"))
         if source is None:
             return block
         named, known = source.get("media_type") or "image/png", picture_type(source["data"])
@@ -202,10 +213,15 @@ class PictureCheck:
             self.corrected += 1
             return {**block, "source": {**source, "media_type": known}}
         self.left_out += 1
-        return {**{key: value for key, value in block.items() if key != "source"}, "type": "text", "text": NO_PICTURE}
+        return picture_in_words(block, NO_PICTURE)
 
 
-def _in_base64(source: Any) -> dict[str, Any] | None:
+def picture_in_words(block: dict[str, Any], text: str) -> dict[str, Any]:
+    """A text block in place of an image block; a breakpoint stays."""
+    return {**{key: value for key, value in block.items() if key != "source"}, "type": "text", "text": text}
+
+
+def in_base64(source: Any) -> dict[str, Any] | None:
     """The source as one of type base64, also if its data are in a `data:` URL; None for any other."""
     if not isinstance(source, dict):
         return None

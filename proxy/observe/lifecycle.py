@@ -126,6 +126,23 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class PicturesDescribed:
+    """Pictures of a request were described by another model, since the one that answers is not sent them.
+
+    provider  the account of the model that describes
+    outcomes  ok, or the reason why there is no description -> number of pictures
+    input_tokens, output_tokens  what the descriptions cost
+    """
+
+    provider: str
+    model: str
+    outcomes: Mapping[str, int]
+    input_tokens: int
+    output_tokens: int
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Searched:
     """The proxy searched the web for the model.
 
@@ -234,6 +251,7 @@ Event = (
     | InputEstimated
     | UsageUpdated
     | Judged
+    | PicturesDescribed
     | Searched
     | Timed
     | CacheChecked

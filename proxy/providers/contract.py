@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mappi
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -45,6 +45,9 @@ from proxy.settings import is_loopback
 #: among them.
 KEPT_MESSAGES = 4
 
+#: Where pictures are not sent to the model: nowhere, in results of tools, or in no place of a request.
+Blind = Literal["", "results", "anywhere"]
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -54,6 +57,7 @@ class Target:
     tier    service tier, None for the ordinary one
     effort  reasoning effort, None when none was asked for
     uploads_noted  a picture that was uploaded to a service becomes a note, like any other that is not sent
+    blind  where pictures become notes, or would be refused
     narrowed  (what, asked, sent) of an effort or a tier that the service does not offer for the model
     """
 
@@ -61,6 +65,7 @@ class Target:
     tier: str | None = None
     effort: str | None = None
     uploads_noted: bool = False
+    blind: Blind = ""
     narrowed: tuple[tuple[str, str, str | None], ...] = ()
 
 

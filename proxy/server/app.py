@@ -59,7 +59,7 @@ from proxy.server.routes.watching import (
 )
 from proxy.server.serving.allowances import watched_rows
 from proxy.server.serving.body import answer_expectation_later
-from proxy.settings import UnfitValue, check_model
+from proxy.settings import UnfitValue, check_model, check_seeing_model
 from proxy.version import __version__
 
 _READ = ("GET", "HEAD")
@@ -195,10 +195,11 @@ def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callabl
     labels = [entry.label for entry in entries]
     if config.alias_provider not in (Config.alias_provider, *labels):
         raise UnfitValue(f"alias_provider: expected {' or '.join(labels)}")
-    try:
-        check_model(config.auto_review_model or "", [entry.catalog_now(config) for entry in entries])
-    except UnfitValue as error:
-        raise UnfitValue(f"auto_review_model: {error}") from None
+    for name, check in (("auto_review_model", check_model), ("vision_model", check_seeing_model)):
+        try:
+            check(getattr(config, name) or "", [entry.catalog_now(config) for entry in entries])
+        except UnfitValue as error:
+            raise UnfitValue(f"{name}: {error}") from None
     try:
         check_fallbacks(config.fallback, [entry.catalog_now(config) for entry in entries])
     except UnfitValue as error:

@@ -93,6 +93,16 @@ ON: list[tuple[dict[str, str], str, str]] = [
     ({"PROXY_P1_TRANSCRIPTIONS_API": "1"}, "on: Messages, transcripts", "images"),
     ({"PROXY_AUTO_MODE": "off"}, "auto mode: off", "judge"),
     ({}, "auto mode: judge where its model is signed in, else client", "warning"),
+    (
+        {"PROXY_VISION_MODEL": "opencode-go/kimi-k2.6", "PROXY_P4_API_KEY": "k"},
+        "pictures for models that take none: described by p4 (opencode-go/kimi-k2.6);",
+        "become notes",
+    ),
+    (
+        {"PROXY_VISION_MODEL": "gpt-5.6-sol"},
+        "  no account is signed in there, so pictures become notes",
+        "described by p4",
+    ),
     ({"PROXY_SEARCH": "off"}, "web search for models without one: off (PROXY_SEARCH)", "counts against"),
     ({}, "web search for models without one: nobody who can is signed in", "counts against"),
     (

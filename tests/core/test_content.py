@@ -207,10 +207,10 @@ def test_a_picture_is_what_its_first_bytes_say(block: dict[str, Any], expected: 
     pictures = PictureCheck()
     told = pictures.in_messages(messages)
     if expected is None:
-        assert told is messages and pictures == PictureCheck()
+        assert told is messages and pictures == PictureCheck(seen=pictures.seen)
         return
     left_out = expected == NO_PICTURE
-    assert pictures == PictureCheck(corrected=not left_out, left_out=left_out)
+    assert pictures == PictureCheck(seen=1, corrected=not left_out, left_out=left_out)
     wanted = {"type": "text", "text": NO_PICTURE} if left_out else expected
     assert told == [messages[0], {"role": "user", "content": around({**wanted, **marked})}]
     assert messages[1]["content"] == around({**block, **marked})

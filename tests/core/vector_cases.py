@@ -21,6 +21,11 @@ chat_request_to_messages/<case>.json         {"about", "body", "rules", "session
 chat_request_to_messages/<case>.expected.json  the members of the Ingress that say something, or {"error"}
 responses_request_to_messages/<case>.*       the same
 
+described_pictures/<case>.json               {"about", "surface", "body", "results_only", "descriptions"}; surface:
+                                             messages, chat, responses; a description for each picture, null for none
+described_pictures/<case>.expected.json      {"questions", "request", "chat"}: what the model that sees is asked, the
+                                             hub request, and the body of a chat model that takes no pictures
+
 search_plans, search_rounds: see `search_cases`
 """
 
@@ -42,11 +47,13 @@ from core.openai_bodies import PARSERS, RULES
 from core.search_cases import plan_result, rounds_result
 from proxy.config import Config
 from proxy.core.bodies.decode import decode_body
+from proxy.core.content import PictureCheck
 from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.convert.messages_to_chat import ChatOptions, messages_to_chat
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.invalid import InvalidRequest
+from proxy.core.media.descriptions import Described, blind_spots, in_place, question
 from proxy.core.messages import Fold, MessageStream, check_request
 from proxy.core.reducer import AnswerPolicy, AnswerRules, BadAnswer
 from proxy.core.responses_events import responses_failure
@@ -195,6 +202,21 @@ def _reading(vector: Mapping[str, Any]) -> dict[str, Any]:
     return {"session": vector.get("session"), "lenient": vector.get("lenient", False)}
 
 
+def described_result(vector: Mapping[str, Any]) -> dict[str, Any]:
+    """What becomes of a request whose pictures were described."""
+    body = decode_body(json.dumps(vector["body"]).encode())
+    surface = vector["surface"]
+    request = body if surface == "messages" else PARSERS[surface](body, RULES["p2"]).request
+    messages = PictureCheck().in_messages(request["messages"])
+    found = blind_spots(messages, results_only=vector.get("results_only", False))
+    texts = zip(found, vector["descriptions"], strict=True)
+    places = {spot: in_place(text, "seer") for spot, text in texts if text is not None}
+    described = {**request, "messages": Described(places).in_messages(messages)}
+    questions = {picture.digest: question(picture) for picture in found.values()}
+    chat = messages_to_chat(described, ChatOptions("m", DIALECTS["p4-blind"], 32_000, extra={}))
+    return {"questions": questions, "request": described, "chat": chat}
+
+
 def chat_bodies(vector: Mapping[str, Any]) -> None:
     for dialect in DIALECTS.values():
         with suppress(InvalidRequest):
@@ -232,6 +254,7 @@ REQUESTS = {
     ),
     "messages_to_grok": RequestVectors(VECTORS / "messages_to_grok", grok_result, grok_bodies),
     "messages_to_chat": RequestVectors(VECTORS / "messages_to_chat", chat_request_result, chat_bodies),
+    "described_pictures": RequestVectors(VECTORS / "described_pictures", described_result, described_result),
     **{
         f"{surface}_request_to_messages": RequestVectors(
             VECTORS / f"{surface}_request_to_messages",

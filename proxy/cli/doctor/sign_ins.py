@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from proxy.cli.account import UNUSABLE, SignIn
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
 from proxy.cli.models import kept_lists
+from proxy.cli.vision import describing
 from proxy.cli.web_search import web_search
 from proxy.core.allowances.accounts import DEFAULT, account_key, for_account
 from proxy.core.allowances.words import age_text
@@ -72,6 +73,18 @@ def check_aliases(setup: Setup) -> Sequence[Finding]:
     return [warn(f"names like opus and haiku go to {wanted}", "no account is signed in there", cure)]
 
 
+def check_vision(setup: Setup) -> Sequence[Finding]:
+    """Checks for an account that describes pictures, if a model for that is set."""
+    label = describing(setup.context.providers, setup.config)
+    if not label:
+        return []
+    what = f"{label} describes pictures for models that take none ({setup.config.vision_model})"
+    if label not in {one.entry.label for one in setup.known if one.usable and one.entry.build is not None}:
+        cure = f"{setup.program} auth login {label}"
+        return [warn(what, "no account is signed in there, so pictures become notes", cure)]
+    return [ok(what, "it counts against that subscription; PROXY_VISION_MODEL changes it")]
+
+
 #: Most names of one kind in a finding.
 _MOST_NAMES = 5
 
@@ -124,4 +137,6 @@ def check_search(setup: Setup) -> Sequence[Finding]:
     return [ok(f"{found.label} searches {what}", "it counts against that subscription; PROXY_SEARCH changes it")]
 
 
-SIGN_INS = Group("signIns", "Sign-ins", settled=(check_sign_ins, check_aliases, check_lists, check_search))
+SIGN_INS = Group(
+    "signIns", "Sign-ins", settled=(check_sign_ins, check_aliases, check_lists, check_search, check_vision)
+)

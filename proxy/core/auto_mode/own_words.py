@@ -58,11 +58,13 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r'<(?P<close>/)?(?P<name>[a-z_-]+)(?P<attributes>(?:\s[\w:.-]+="[^"<>]*")*)\s?>', re.ASCII)
-#: Beginnings of texts of others that have no tag, or not at once: sessions, skills, output of hooks.
+#: Beginnings of texts of others that have no tag, or not at once: sessions, skills, output of hooks, and our own
+#: descriptions of pictures.
 _SAID_BY_OTHERS = re.compile(
     r"\A\s*(?:Another Claude session sent a message|A peer session sent a message|This session is being continued from"
     r"|\[Compaction summary|Message from a SessionStart hook|Base directory for this skill: "
-    r'|This skill is served by MCP server "|(?:Stop|TeammateIdle|TaskCreated|TaskCompleted) hook feedback:)'
+    r'|This skill is served by MCP server "|(?:Stop|TeammateIdle|TaskCreated|TaskCompleted) hook feedback:'
+    r"|\[Picture, described by )"
     r"|\[SYSTEM NOTIFICATION"
 )
 

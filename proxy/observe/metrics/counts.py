@@ -147,6 +147,10 @@ class Metrics:
             add(table.JUDGED, calls, self._words.of(outcome))
         add(table.JUDGE_INPUT, row.judge_input_tokens)
         add(table.JUDGE_OUTPUT, row.judge_output_tokens)
+        for outcome, pictures in row.pictures.items():
+            add(table.PICTURES, pictures, self._words.of(outcome))
+        add(table.VISION_INPUT, row.vision_input_tokens)
+        add(table.VISION_OUTPUT, row.vision_output_tokens)
 
     def _time(self, row: RequestRow, provider: str) -> None:
         for span, ms in row.timings.items():

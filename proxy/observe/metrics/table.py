@@ -83,6 +83,11 @@ SOCKETS = Metric(f"{_OF}sockets_open", GAUGE, "Open WebSockets to upstreams.", (
 JUDGED = Metric(f"{_OF}judged_calls_total", COUNTER, "Tool calls that auto mode judged.", ("outcome",))
 JUDGE_INPUT = Metric(f"{_OF}judge_input_tokens_total", COUNTER, "Input tokens that the judge cost.")
 JUDGE_OUTPUT = Metric(f"{_OF}judge_output_tokens_total", COUNTER, "Output tokens that the judge cost.")
+PICTURES = Metric(
+    f"{_OF}described_pictures_total", COUNTER, "Pictures described for models that take none.", ("outcome",)
+)
+VISION_INPUT = Metric(f"{_OF}vision_input_tokens_total", COUNTER, "Input tokens that descriptions of pictures cost.")
+VISION_OUTPUT = Metric(f"{_OF}vision_output_tokens_total", COUNTER, "Output tokens that they cost.")
 
 REFUSALS = Metric(
     f"{_OF}admission_refusals_total",
@@ -118,6 +123,7 @@ ALL = (
     *(BUILD, REQUESTS, FAILURES, ACTIVE, DURATION, FIRST_TOKEN, SPANS),
     *(INPUT_TOKENS, CACHED_TOKENS, OUTPUT_TOKENS, RESPONSE_BYTES, FALLBACKS, CALLER_REQUESTS, CALLER_TOKENS),
     *(ATTEMPTS, RETRIES, RENEWALS, SOCKETS, JUDGED, JUDGE_INPUT, JUDGE_OUTPUT),
+    *(PICTURES, VISION_INPUT, VISION_OUTPUT),
     *(REFUSALS, BUFFERED, LAG, ALLOWANCE_USED, ALLOWANCE_RESET),
     *(MEMORY, CPU, STARTED, OPEN_FDS, MAX_FDS),
 )

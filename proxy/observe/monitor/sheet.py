@@ -72,6 +72,7 @@ REQUEST = (
     Fact("cache lost", "{cache.reason}", "compact", "drawn"),
     Fact("received", "{throughput.bytes:data} | {throughput.chunks:some} events"),
     Fact("auto mode", "{judge:listed}"),
+    Fact("pictures", "{describer} | {pictures:listed}"),
     Fact("web search", "{searches:listed}"),
     Fact("capture", "{capture}", page="copy"),
 )

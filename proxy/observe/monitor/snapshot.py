@@ -66,6 +66,8 @@ class RequestRow:
     estimate   our own count of the input, None without one
     input_tokens  our own estimate until the upstream reports them
     judge      outcomes of auto mode's judge: outcome -> calls; `judge_input_tokens`, `judge_output_tokens`: its cost
+    pictures   pictures that another model described: ok, or the reason why not -> number; `describer`: the model;
+               `vision_input_tokens`, `vision_output_tokens`: what it cost
     searches   web searches for the model: the account that made them, with the reason if they failed -> number
     kind       the kind of the error, as in `errors.KINDS`; "" without one
     fallback   the model that could not serve, and why: then another one served; "" otherwise
@@ -102,6 +104,10 @@ class RequestRow:
     judge: Mapping[str, int] = field(default_factory=dict)
     judge_input_tokens: int = 0
     judge_output_tokens: int = 0
+    pictures: Mapping[str, int] = field(default_factory=dict)
+    describer: str = ""
+    vision_input_tokens: int = 0
+    vision_output_tokens: int = 0
     searches: Mapping[str, int] = field(default_factory=dict)
     client_id: str | None = None
     caller: str | None = None

@@ -27,6 +27,7 @@ from proxy.observe.lifecycle import (
     Judged,
     ModelResolved,
     NullRecorder,
+    PicturesDescribed,
     Progress,
     ProjectResolved,
     ProviderSelected,
@@ -51,6 +52,8 @@ from proxy.observe.monitor.tracked import (
     TrackedRequest,
     added,
     agent_of,
+    described,
+    judged,
     live_of,
     one_line,
     raised,
@@ -370,15 +373,6 @@ class MonitorState:
         if request.over:
             self._recount(request)
 
-    def _judged(self, request: TrackedRequest, event: Judged) -> None:
-        """Adds judged calls: a request may be judged in several steps."""
-        found = dict(request.judge)
-        for outcome, calls in event.outcomes.items():
-            found[outcome] = found.get(outcome, 0) + calls
-        request.judge = found
-        request.judge_input_tokens += event.input_tokens
-        request.judge_output_tokens += event.output_tokens
-
     def _searched(self, request: TrackedRequest, event: Searched) -> None:
         by = event.provider if event.outcome == "ok" else f"{event.provider} {event.outcome}"
         request.searches = {**request.searches, by: request.searches.get(by, 0) + 1}
@@ -437,7 +431,8 @@ _EFFECTS: dict[type[Any], Callable[[MonitorState, TrackedRequest, Any], None]] =
     GenerationStarted: MonitorState._generating,
     InputEstimated: MonitorState._estimated,
     UsageUpdated: MonitorState._used,
-    Judged: MonitorState._judged,
+    Judged: lambda _state, request, event: judged(request, event),
+    PicturesDescribed: lambda _state, request, event: described(request, event),
     Searched: MonitorState._searched,
     Timed: MonitorState._timed,
     CacheChecked: MonitorState._cache,

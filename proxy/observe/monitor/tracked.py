@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any
 
+from proxy.observe.lifecycle import Judged, PicturesDescribed
 from proxy.observe.monitor.snapshot import (
     SHORTEST_S,
     UNRATED,
@@ -191,6 +192,25 @@ class TrackedRequest(RequestRow):
 
 #: The fields of a request's row.
 _shown_of = attrgetter(*(each.name for each in fields(RequestRow)))
+
+
+def judged(request: TrackedRequest, event: Judged) -> None:
+    """Adds judged calls: a request may be judged in several steps."""
+    request.judge = _summed(request.judge, event.outcomes)
+    request.judge_input_tokens += event.input_tokens
+    request.judge_output_tokens += event.output_tokens
+
+
+def described(request: TrackedRequest, event: PicturesDescribed) -> None:
+    """Adds described pictures: they may be described again for another model."""
+    request.describer = f"{event.provider} {event.model}"
+    request.pictures = _summed(request.pictures, event.outcomes)
+    request.vision_input_tokens += event.input_tokens
+    request.vision_output_tokens += event.output_tokens
+
+
+def _summed(known: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return {one: known.get(one, 0) + more.get(one, 0) for one in (*known, *more)}
 
 
 def raised(known: int | None, reported: int | None) -> tuple[int | None, int]:

@@ -41,7 +41,7 @@ def resolve(
     sent_tier, sent_effort = _offered_tier(tier, facts.tiers), narrowed(effort, facts.efforts)
     changes = (("tier", tier, sent_tier), ("effort", effort, sent_effort))
     lost = tuple((what, asked, sent) for what, asked, sent in changes if asked is not None and asked != sent)
-    return Target(final, sent_tier, sent_effort, narrowed=lost)
+    return Target(final, sent_tier, sent_effort, narrowed=lost, blind="anywhere" if facts.sees is False else "")
 
 
 def final_model(

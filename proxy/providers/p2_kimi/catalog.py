@@ -35,7 +35,7 @@ class KimiModel:
     default_output  longest answer when the client does not say
     output_cap      largest limit that is sent; None: the upstream cuts it to what is left of the window
     efforts         requested -> sent
-    sees            whether it takes pictures
+    sees            whether it takes images
     """
 
     id: str
@@ -65,7 +65,7 @@ class KimiModel:
         return {"type": "enabled", "effort": effort or self.efforts["low"], "keep": "all"}
 
     def as_offered(self, facts: ModelFacts) -> KimiModel:
-        """The row with what the service says of its window, thinking and efforts."""
+        """The row with what the service says of its window, thinking, efforts and pictures."""
         context = facts.context or self.context
         efforts: Mapping[str | None, str] = self.efforts
         if facts.efforts:

@@ -19,7 +19,7 @@ from proxy.core.visible import Visible
 from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.base import SignedInProvider
-from proxy.providers.contract import Call, SearchCall, Services, Target
+from proxy.providers.contract import Blind, Call, SearchCall, Services, Target
 from proxy.providers.p2_kimi.account import usage_windows
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
@@ -59,11 +59,12 @@ BLIND = replace(DIALECT, images=False)
 def target_of(model: str, request: Mapping[str, Any], added: Added = (), offered: ModelList | None = None) -> Target:
     """Resolves a requested name. The safety classifier must not think: it is small, and the client waits for it."""
     row = model_for(model, added, offered)
+    blind: Blind = "" if row.sees else "anywhere"
     if is_auto_review(request):
-        return Target(row.id, uploads_noted=not row.sees)
+        return Target(row.id, uploads_noted=not row.sees, blind=blind)
     asked, facts = effort_asked(request), None if offered is None else offered.models.get(row.id)
     lost = lost_effort(asked, row.effort(asked), None if facts is None else facts.efforts)
-    return Target(row.id, effort=row.effort(asked), uploads_noted=not row.sees, narrowed=lost)
+    return Target(row.id, effort=row.effort(asked), uploads_noted=not row.sees, narrowed=lost, blind=blind)
 
 
 def chat_body(call: Call, row: KimiModel) -> dict[str, Any]:

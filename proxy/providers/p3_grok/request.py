@@ -20,7 +20,7 @@ from proxy.core.tokens.heuristic import heuristic_tokens
 from proxy.core.tools.calls import short_key
 from proxy.core.tools.schema import FORMAT_NAME, output_format
 from proxy.core.tools.step_budget import ToolSteps
-from proxy.providers.contract import Call, Target
+from proxy.providers.contract import Blind, Call, Target
 from proxy.providers.p3_grok.catalog import LABEL, model_for
 from proxy.providers.p3_grok.images import GrokImages
 from proxy.providers.p3_grok.search import WEB
@@ -83,13 +83,16 @@ class Written:
     notes: tuple[str, ...]
 
 
-def target_of(model: str, request: Mapping[str, Any], added: Added = (), offered: ModelList | None = None) -> Target:
+def target_of(
+    model: str, request: Mapping[str, Any], added: Added = (), offered: ModelList | None = None, *, blind: Blind = ""
+) -> Target:
     """Resolves a requested name. The safety classifier should not think much: it is small, and the client waits for
-    it."""
+    it. `blind`: see `Target`."""
     row = model_for(model, added, offered)
     asked = "low" if is_auto_review(request) else effort_asked(request, none=True)
     effort = row.effort(asked)
-    return Target(row.id, effort=effort, uploads_noted=True, narrowed=lost_effort(asked, effort, row.efforts))
+    lost = lost_effort(asked, effort, row.efforts)
+    return Target(row.id, effort=effort, uploads_noted=True, blind=blind, narrowed=lost)
 
 
 def responses_body(call: Call, grok: GrokSettings, constraints: str, signs_as: str = LABEL) -> Written:

@@ -166,7 +166,8 @@ class OpenCodeProvider(BaseProvider[OpenCodeSettings]):
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         row = self._row(model)
         blind = not row.sees and row.wire != "responses"
-        return Target(row.id, effort=p4_request.effort_of(row, request), uploads_noted=blind)
+        effort = p4_request.effort_of(row, request)
+        return Target(row.id, effort=effort, uploads_noted=blind, blind="anywhere" if blind else "")
 
     async def count_tokens(self, call: Call) -> int:
         row = self._row(call.model)

@@ -73,7 +73,7 @@ class CursorProvider(SignedInProvider[CursorSettings]):
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         added = self._settings.models
         selection = select(model, request, known_ids(added, self._offered), added)
-        return Target(selection.model_id, effort=effort_asked(request, none=True))
+        return Target(selection.model_id, effort=effort_asked(request, none=True), blind="results")
 
     async def count_tokens(self, call: Call) -> int:
         return await CursorWire(call, self._services).count()

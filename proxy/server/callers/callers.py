@@ -208,8 +208,8 @@ class Callers:
             return
         # for a client that leaves before the service reports its cost, our own count is used
         own = row.estimate if row.status == "abandoned" and row.attempts else None
-        judge = row.judge_input_tokens + row.judge_output_tokens
-        self.meter.spent(row.caller, (row.input_tokens or own or 0) + (row.output_tokens or 0) + judge)
+        beside = row.judge_input_tokens + row.judge_output_tokens + row.vision_input_tokens + row.vision_output_tokens
+        self.meter.spent(row.caller, (row.input_tokens or own or 0) + (row.output_tokens or 0) + beside)
 
     def still(self, caller: CallerKey | None) -> bool:
         """Whether an accepted key is still valid."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import struct
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from aiohttp import HttpVersion11, web
+from aiohttp import web
 
 from proxy.core.hiding.texts import shown_query
 from proxy.core.identity import agents_of
@@ -44,6 +41,7 @@ from proxy.providers.contract import Target
 from proxy.server.request.cache_watch import CacheCheck, ComparedRequest
 from proxy.server.request.candidates import Candidate
 from proxy.server.request.inquiry import TIMING_HEADER, Inquiry, id_headers
+from proxy.server.request.replies import break_connection
 
 #: Header with the paths of the members that a request asked for and did not get.
 IGNORED_HEADER = "x-model-proxy-ignored"
@@ -56,8 +54,8 @@ FALLBACK_HEADER = "x-model-proxy-fallback"
 #: Header with the account that searches the web for the model.
 SEARCH_HEADER = "x-model-proxy-search"
 
-#: SO_LINGER with no time: closing the socket sends a reset.
-_RESET = struct.pack("ii", 1, 0)
+#: Header with the account of the model that described pictures.
+VISION_HEADER = "x-model-proxy-vision"
 
 STOPPED = "Request ended before completion: the proxy was stopped"
 LEFT = "Request ended before completion: the client left"
@@ -71,6 +69,8 @@ class Ledger:
     session   the session by which the account is chosen, None for a request without one
     response  the answer once its head is sent: then no other is possible
     size      bytes of the body, unpacked
+    pictures  number of pictures in the request
+    describer  the account of the model that described some, "" if none were described
     names_search  whether the body has the word for a hosted search, so that it is worth looking for one
     searcher  the account that may search for the model, "" if none does
     """
@@ -86,6 +86,8 @@ class Ledger:
         self.capture: RequestCapture = NULL_CAPTURE
         self.cache: CacheCheck | None = None
         self.size = 0
+        self.pictures = 0
+        self.describer = ""
         self.names_search = False
         self.searcher = ""
         self._leave = leave
@@ -111,6 +113,8 @@ class Ledger:
             head[ACCOUNT_HEADER] = self.serving.account
         if self._state.running.draining:
             head["Connection"] = "close"
+        if self.describer:
+            head[VISION_HEADER] = self.describer
         if self.searcher:
             head[SEARCH_HEADER] = self.searcher
         if self._stands_in:
@@ -261,6 +265,7 @@ class Ledger:
             self.cache = None
         self._timings.began_anew()
         self._ignored = ()
+        self.describer = ""
         self._stands_in = stands_in
         self._earlier += 1
 
@@ -323,16 +328,8 @@ class Ledger:
         self.note("info", "request_failed", message=reason, capture=self.capture.place, **self._known())
 
     def break_off(self) -> None:
-        """Ends the connection, so that what was sent does not look complete. For HTTP/1.0, where closing would mean the
-        end of the answer, it is reset."""
-        request = self.inquiry.request
-        transport = request.transport
-        if transport is None:
-            return
-        if request.version < HttpVersion11 and (link := transport.get_extra_info("socket")) is not None:
-            with contextlib.suppress(OSError):
-                link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        transport.abort()
+        """Ends the connection, so that what was sent does not look complete."""
+        break_connection(self.inquiry.request)
 
     def close(self) -> None:
         """Ends comparison and capture, after the upstream was released."""

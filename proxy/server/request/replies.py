@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import struct
 from collections.abc import Mapping
 from typing import Any
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from proxy.core.invalid import InvalidRequest, TooLarge
 from proxy.core.reducer import BadAnswer
@@ -58,6 +61,22 @@ def has_left(request: web.BaseRequest) -> bool:
     """Whether the connection of a request is closed, or about to be."""
     transport = request.transport
     return transport is None or transport.is_closing()
+
+
+#: SO_LINGER with no time: closing the socket sends a reset.
+_RESET = struct.pack("ii", 1, 0)
+
+
+def break_connection(request: web.BaseRequest) -> None:
+    """Ends the connection of a request at once. For HTTP/1.0, where closing would mean the end of the answer, it is
+    reset."""
+    transport = request.transport
+    if transport is None:
+        return
+    if request.version < HttpVersion11 and (link := transport.get_extra_info("socket")) is not None:
+        with contextlib.suppress(OSError):
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    transport.abort()
 
 
 def is_loss(error: BaseException, request: web.BaseRequest) -> bool:

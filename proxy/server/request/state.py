@@ -31,6 +31,7 @@ from proxy.server.request.admission import Admission, Running
 from proxy.server.request.allowance_questions import AllowanceQuestions
 from proxy.server.request.cache_watch import CacheWatch
 from proxy.server.request.families import ClientRoute
+from proxy.server.request.picture_memory import PictureMemory
 from proxy.server.request.search_memory import SearchMemory
 
 #: Maximum number of pages and programs that follow at the same time.
@@ -109,6 +110,7 @@ class StreamTimers:
                hang up after 300 s
     stall      a reader that takes nothing for this long counts as gone
     judge      how long the reviewer of auto mode may take for the calls of an answer
+    vision     how long another model may take to describe the pictures of a request
     search     how long one search of the web may take
     judge_quiet  silence of an answer after which the reviewer is asked before its end
     """
@@ -119,6 +121,7 @@ class StreamTimers:
     stall: float = 300.0
     judge: float = 30.0
     judge_quiet: float = 0.25
+    vision: float = 45.0
     search: float = 90.0
 
 
@@ -184,6 +187,11 @@ class AppState:
     metrics: Metrics | None = None
     callers: Callers = field(default_factory=Callers)
     command: str = PROGRAM
+
+    @cached_property
+    def pictures(self) -> PictureMemory:
+        """The descriptions of pictures."""
+        return PictureMemory(self.clock)
 
     @cached_property
     def searches(self) -> SearchMemory:

@@ -36,6 +36,7 @@ from proxy.server.serving.prepare import (
 from proxy.server.serving.searching import lent_search, search_with, searching
 from proxy.server.serving.serve import Answer, Prepare, run, serve
 from proxy.server.serving.stream import answer_to, send_json
+from proxy.server.serving.vision import with_descriptions
 
 
 async def post_messages(request: web.Request) -> web.StreamResponse:
@@ -69,6 +70,8 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
         search = None if searcher is None else await search_with(ledger, searcher, asked)
         served = asked if search is None else search.plan.request
         request = with_true_pictures(ledger, _without_missing(ledger, candidate, served, target))
+        if target.blind and ledger.pictures:
+            request = await with_descriptions(ledger, candidate, target, request)
         ledger.selected(candidate, target, session, converted=None if request is body else request)
         if summary:
             ledger.tell(CompactionStarted())
@@ -94,6 +97,8 @@ async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
     ledger.serves(candidate)
     target = candidate.provider.resolve(candidate.model, body, auto_review=False)
     request = with_true_pictures(ledger, _without_missing(ledger, candidate, body, target))
+    if target.blind and ledger.pictures:
+        request = await with_descriptions(ledger, candidate, target, request)
     ledger.selected(candidate, target, session, converted=None if request is body else request)
     _note_effort(ledger, body, target)
     call = call_for(ledger, candidate, request, target, session)

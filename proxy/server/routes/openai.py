@@ -31,6 +31,7 @@ from proxy.server.serving.relay import RelayedAnswer
 from proxy.server.serving.searching import Searcher, lent_search, search_with, searching
 from proxy.server.serving.serve import Answer, Prepare, run, serve
 from proxy.server.serving.stream import answer_to
+from proxy.server.serving.vision import with_descriptions
 
 
 async def post_chat_completions(request: web.Request) -> web.StreamResponse:
@@ -135,6 +136,8 @@ async def _converted(
     request = with_true_pictures(ledger, ingress.request if search is None else search.plan.request)
     target = candidate.provider.resolve(candidate.model, request, auto_review=False)
     await find_project(ledger, request)
+    if target.blind and ledger.pictures:
+        request = await with_descriptions(ledger, candidate, target, request)
     call = _call(ledger, asked, candidate, request, target)
     ledger.compares(ComparedRequest(owner_by(call.cache_key), candidate.provider, target, request, ledger.size))
     asks = None if search is None else searching(ledger, search)

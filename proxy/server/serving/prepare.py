@@ -236,6 +236,7 @@ def with_true_pictures(ledger: Ledger, request: Mapping[str, Any]) -> Mapping[st
     pictures = PictureCheck()
     given = request.get("messages") or []
     messages = pictures.in_messages(given)
+    ledger.pictures = pictures.seen
     if messages is given:
         return request
     ledger.note("warn", "pictures_changed", corrected=pictures.corrected, leftOut=pictures.left_out)

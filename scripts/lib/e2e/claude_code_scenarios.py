@@ -287,6 +287,25 @@ async def server_compaction(claude: ClaudeCode, folder: Path) -> None:
     expect(any("compaction" in items for items in kinds), "and carries the item", kinds)
 
 
+@scenario
+async def a_picture_is_described(claude: ClaudeCode, folder: Path) -> None:
+    """Read of a picture on models that are sent none: another model describes it, once."""
+    picture = claude.work / "red.png"
+    picture.write_bytes(red_png())
+    settings = {"PROXY_VISION_MODEL": "gpt-5.6-sol"}
+    for number, model in enumerate(("glm-5.2", "minimax-m2.7", "grok-4.5")):
+        async with watched_proxy(folder / str(number), [], settings) as (url, sandbox):
+            done = await claude.run(url, f"use Read: {picture}", model=model)
+            asked = [json.dumps(received.body) for received in sandbox.p1.requests]
+            sent = [json.dumps(one.body) for one in (*sandbox.p4.requests, *sandbox.p3.requests)]
+        expect(not done.result["is_error"], "the turn completes", done.result)
+        described = [body for body in sent if "[Picture, described by gpt-5.6-sol" in body]
+        expect(described, f"{model} has the description", sent[-1][-2000:])
+        expect(not any("iVBORw0KGgo" in body for body in sent), "and no picture")
+        expect(len(asked) == 1 and "iVBORw0KGgo" in asked[0], "the picture was asked about once", len(asked))
+        expect("use Read" not in asked[0], "without the conversation")
+
+
 #: One model of each wire: p2 and p4 over chat completions, p4 over Messages and over Responses.
 OTHER_WIRES = ("kimi-for-coding", "opencode-go/kimi-k2.6", "minimax-m3", "opencode-go/gpt-5.6-luna")
 

@@ -286,6 +286,20 @@ async def other_tools(claude: ClaudeCode, folder: Path) -> None:
     expect("does not exist" in refused.text, "a refusal of the client reaches the model", refused.result)
 
 
+@NEWEST.add
+async def a_picture_is_described(claude: ClaudeCode, folder: Path) -> None:
+    """The service gets no pictures from tools: another model describes them."""
+    picture = claude.work / "red.png"
+    picture.write_bytes(red_png())
+    async with watched_proxy(folder, [], {"PROXY_VISION_MODEL": "gpt-5.6-sol"}) as (url, sandbox):
+        done = await claude.run(url, use("Read", file_path=str(picture)), model=MODEL)
+        await expect_clean(sandbox)
+        said = [text for run in asked(sandbox.p5) for text in execs(run)]
+        described = sandbox.p1.total_requests
+    expect(not done.result["is_error"] and described == 1, "the picture was asked about once", done.result)
+    expect(any("[Picture, described by gpt-5.6-sol" in text for text in said), "the model reads the description", said)
+
+
 @SLOW.add
 async def a_tool_of_seventy_seconds(claude: ClaudeCode, folder: Path) -> None:
     """With the times as they are."""

@@ -223,6 +223,14 @@ BROKEN = (
         prepare=lambda w: shutil.rmtree(w.config / "p1"),
     ),
     Broken(
+        "nobody describes pictures",
+        "p1 describes pictures for models that take none (gpt-5.6-sol)",
+        " auth login p1",
+        "warn",
+        prepare=lambda w: shutil.rmtree(w.config / "p1"),
+        variables={"PROXY_VISION_MODEL": "gpt-5.6-sol", "PROXY_ALIAS_PROVIDER": "p2"},
+    ),
+    Broken(
         "the searcher is not signed in",
         "p3 should search the web",
         " auth login p3",
@@ -232,7 +240,7 @@ BROKEN = (
     ),
     Broken(
         "nobody can search",
-        "nobody searches the web",
+        "no service searches the web",
         " auth login p1",
         "note",
         prepare=lambda w: [shutil.rmtree(w.config / label) for label in ("p1", "p2", "p3")],
