@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proxy.config import Config
 from proxy.core.models import ModelFacts
@@ -53,15 +53,18 @@ def usable_models(
         model
         for entry in sorted(providers, key=lambda entry: entry.label)
         if entry.build is not None and (not labels or entry.label in labels) and not (any_tools and entry.bridges)
-        for model in _of(entry, entry.catalog_now(config))
+        for model in _of(entry, entry.catalog_now(config), described=bool(config.vision_model))
     ]
     return list({model.name: model for model in reversed(found)}.values())[::-1]  # a name belongs to the first list
 
 
-def _of(entry: Entry, catalog: Catalog) -> Iterator[UsableModel]:
+def _of(entry: Entry, catalog: Catalog, *, described: bool) -> Iterator[UsableModel]:
+    """The models of one catalogue. `described`: whether another model describes pictures for those without eyes."""
     names = [name for name in catalog.shown if not is_tier(name, catalog.shown)]
     for name in names:
         facts = catalog.facts_of(name)
+        if described and facts.sees is False:
+            facts = replace(facts, sees=True)
         longer = any(other.endswith(mark + name) for mark in _BREAKS for other in names)
         yield UsableModel(name, catalog.label, entry.product, facts, facts.listed and not longer)
 
