@@ -120,14 +120,18 @@ def flag_in(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
+class NoModel(ValueError):
+    """A list without a model."""
+
+
 def model_list(rows: Iterable[tuple[str, ModelFacts]], asked: float, tag: str = "") -> ModelList:
-    """The list of these rows: each id once, at most MAX_MODELS. Raises ValueError for none."""
+    """The list of these rows: each id once, at most MAX_MODELS. Raises NoModel."""
     models: dict[str, ModelFacts] = {}
     for name, facts in rows:
         if is_id(name) and len(models) < MAX_MODELS:
             models.setdefault(name, facts)
     if not models:
-        raise ValueError("the answer names no model")
+        raise NoModel("the answer names no model")
     return ModelList(models, asked, tag[:MAX_ID] if tag.isprintable() else "")
 
 

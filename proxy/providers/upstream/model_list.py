@@ -12,7 +12,7 @@ import aiohttp
 
 from proxy.core.bodies.decode import load_long_json
 from proxy.core.invalid import InvalidRequest
-from proxy.core.models import ModelFacts, ModelList, model_list
+from proxy.core.models import ModelFacts, ModelList, NoModel, model_list
 from proxy.errors import UpstreamError
 from proxy.providers.accounts.model_lists import ListTimers
 from proxy.providers.contract import Services
@@ -58,7 +58,7 @@ async def ask_list(services: Services, label: str, question: ListQuestion, known
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             if attempt == ATTEMPTS or isinstance(error, TimeoutError):
                 raise _failure(label, f"no answer ({type(error).__name__})") from None
-        except _NoList as error:
+        except (_NoList, NoModel) as error:
             raise _failure(label, str(error)) from None
         except (ValueError, RecursionError, InvalidRequest) as error:
             raise _failure(label, f"its answer cannot be read ({type(error).__name__})") from None
