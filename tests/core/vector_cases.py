@@ -26,7 +26,7 @@ described_pictures/<case>.json               {"about", "surface", "body", "resul
 described_pictures/<case>.expected.json      {"questions", "request", "chat"}: what the model that sees is asked, the
                                              hub request, and the body of a chat model that takes no pictures
 
-search_plans, search_rounds: see `search_cases`
+search_plans, search_rounds: see `search_cases`; model_lists: see `model_list_cases`
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from typing import Any
 
 from harness import configured
 
+from core.model_list_cases import list_result
 from core.openai_bodies import PARSERS, RULES
 from core.search_cases import plan_result, rounds_result
 from proxy.config import Config
@@ -246,6 +247,7 @@ class RequestVectors:
         return read(self.folder / f"{case}.json")
 
 
+OTHERS = {"search_plans": plan_result, "search_rounds": rounds_result, "model_lists": list_result}
 REQUESTS = {
     "messages_to_responses": RequestVectors(
         VECTORS / "messages_to_responses",
@@ -265,7 +267,11 @@ REQUESTS = {
     },
     **{
         name: RequestVectors(VECTORS / name, result, result)
-        for name, result in {"search_plans": plan_result, "search_rounds": rounds_result}.items()
+        for name, result in (
+            ("search_plans", plan_result),
+            ("search_rounds", rounds_result),
+            ("model_lists", list_result),
+        )
     },
 }
 
