@@ -299,3 +299,17 @@ async def test_a_model_that_is_listed_without_eyes_gets_no_picture(
     seen = [{"role": "user", "content": [{"type": "image", "source": source}, {"type": "text", "text": "what is it?"}]}]
     assert (await live.post(ask(seen, model="kimi-for-coding"))).status == 200
     assert "model has no image input" in json.dumps(sandbox.p2.requests[-1].body["messages"])
+
+
+async def test_a_service_that_was_not_asked_yet_is_asked_for_a_name_that_no_list_has(
+    live: Live, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(P2_MODELS, "kimi-next", P2_MODELS["k3"])
+    assert (await said(live, "kimi-next")).status == 400
+    assert (await said(live, "kimi-next")).status == 200
+
+
+def test_of_p5_a_name_with_a_prefix_is_looked_for_among_the_ids() -> None:
+    found = catalog_with("p5", "gpt-9-high", "auto")
+    assert found.lists("cursor:gpt-9") and found.lists("cursor-plan:gpt-9-high") and found.lists("cursor")
+    assert not found.lists("cursor:gpt-8") and not found.lists("cursor:gpt-9-low")

@@ -12,6 +12,7 @@ import pytest
 from harness import Live, ask, store_account, texts, tool
 
 from proxy.core.allowances.report import Allowance, AllowanceWindow
+from proxy.core.models import ModelFacts, ModelList
 from proxy.observe.lifecycle import ProviderSelected
 from proxy.providers.accounts.named import root_of
 from proxy.sandbox import Sandbox
@@ -309,3 +310,29 @@ def test_the_table_of_sessions_is_bounded_and_forgets() -> None:
     now[0] = ACCOUNT_IDLE_S + 1
     assert table.of(keys[2]) is None
     assert session_key("p1", None, "x" * 5000) == session_key("p1", None, None) != session_key("p1", "anna", None)
+
+
+def offers(two: Two, **models: tuple[str, ...]) -> None:
+    """Each account's service listed these models: `p1` and `work`."""
+    lists = two.live.app[STATE].catalogs.lists
+    for name, ids in models.items():
+        lists._known["p1" if name == "p1" else f"p1/{name}"] = ModelList(dict.fromkeys(ids, ModelFacts()))
+    lists.generation += 1
+
+
+async def test_a_model_is_asked_of_an_account_that_has_it_and_the_session_stays(two: Two) -> None:
+    two.used("p1", 50)
+    offers(two, p1=("gpt-5.6-sol", "gpt-5.5"), work=("gpt-5.6-luna", "gpt-5.5"))
+    served = [
+        (await two.live.post(ask(model=model), headers=session("a"))).headers[ACCOUNT]
+        for model in ("gpt-5.6-sol", "gpt-5.6-luna", "gpt-5.5", "gpt-5.6-sol", "gpt-5.6-luna")
+    ]
+    assert served == ["default", "work", "default", "default", "work"]
+
+
+async def test_the_list_of_an_account_goes_with_it(two: Two, tmp_path: Path) -> None:
+    offers(two, work=("gpt-only-there",))
+    assert "gpt-only-there" in json.dumps((await two.live.get("/v1/models")).json)
+    shutil.rmtree(root_of(tmp_path, "p1", "work"))
+    await two.live.post(ask())
+    assert "gpt-only-there" not in json.dumps((await two.live.get("/v1/models")).json)
