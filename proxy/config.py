@@ -182,7 +182,7 @@ class Config(Rows):
         "PROXY_IDLE_TIMEOUT_MS",
         300_000,
         integer(1, 86_400_000),
-        "A connection that brings no whole request head for that long is closed, however slowly it sends.",
+        "A connection that does not send a complete request head in this time is closed, however slowly it sends.",
         fixed=True,
     )
     stream_grace_ms: int = row(

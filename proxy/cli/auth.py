@@ -36,7 +36,9 @@ def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
     parser.add_argument("--as", dest="account", metavar="NAME", help="another account of the provider, by its name")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--device", action="store_true", help="sign in with a code on another device")
-    how.add_argument("--paste", action="store_true", help="sign in with a browser elsewhere: paste where it ended")
+    how.add_argument(
+        "--paste", action="store_true", help="sign in with a browser elsewhere, then paste its last address"
+    )
 
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:

@@ -20,12 +20,12 @@ from proxy.settings import Setting
 FIRST_KEYS = ("port", "aliasProvider", "p1.responsesApi", "openai.mode")
 
 
-_ACTIONS = "check: what would stop a start; show: every setting and whence; init: write a first config.json"
+_ACTIONS = "check: what would stop a start; show: every setting and its source; init: write a first config.json"
 
 
 def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("action", choices=("check", "show", "init"), help=_ACTIONS)
-    parser.add_argument("--changed", action="store_true", help="show only what is not the default")
+    parser.add_argument("--changed", action="store_true", help="show only settings that differ from the default")
     parser.add_argument("--json", action="store_true", help="show as JSON")
 
 

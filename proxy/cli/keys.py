@@ -37,7 +37,7 @@ _LIMITS = {
     "tokens-per-day": ("tokens_per_day", MAX_LIMIT, "input and output tokens from midnight to midnight UTC"),
 }
 _NO_KEYS = f"There are no keys; `{PROGRAM} keys add NAME` makes one."
-_NONE_LEFT = "No key is left, so no caller is let in by one."
+_NONE_LEFT = "There are no keys, so no caller can use one."
 #: Removes a limit.
 _NONE = "none"
 
@@ -97,8 +97,8 @@ async def _add(path: Path, name: str, limits: Mapping[str, int | None]) -> None:
     say(f"The key of {name}, which is shown this once; a client sends it as bearer token or x-api-key:")
     say(key)
     if first:
-        say("From now on this proxy serves no caller without a key; one that runs notices within a second.")
-        say("Your own `claude`, `codex` and `monitor` commands need PROXY_API_KEY (apiKey), which opens beside it.")
+        say("From now on callers need a key. A running proxy applies this within a second.")
+        say("Your own `claude`, `codex` and `monitor` commands need PROXY_API_KEY (apiKey); it is accepted as well.")
 
 
 async def _set(path: Path, name: str, limits: Mapping[str, int | None]) -> None:
@@ -119,7 +119,7 @@ async def _revoke(path: Path, name: str, _limits: Mapping[str, int | None]) -> N
         left.extend(keys)
 
     await change_keys(path, change)
-    say(f"The key of {name} opens nothing any more, within a second also where a proxy runs.")
+    say(f"The key of {name} is revoked; a running proxy applies this within a second.")
     if not left:
         say(f"No key is left, and callers still need one; after {path} is deleted, a proxy that starts is open again.")
 

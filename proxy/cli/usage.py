@@ -179,7 +179,7 @@ def kept_title(known: Allowance, now: float) -> str:
 
 
 def kept_lines(known: Allowance, now: float) -> list[str]:
-    """Lines for an allowance that was reported some time ago; a window that has begun again since is unknown."""
+    """Lines for an allowance that was reported some time ago; a window that has reset since is unknown."""
     return [
         kept_title(known, now),
         *(f"  {one.full_title}: {', '.join(_kept_row(one, now))}" for one in known.windows),

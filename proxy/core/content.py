@@ -143,7 +143,7 @@ def image_url(source: Any, *, default_type: str | None = None) -> str | None:
 
 #: Characters of base64, blanks included, that hold the signature of a picture.
 _SIGNATURE = 4 * LONGEST
-NO_PICTURE = "[image omitted: its data are no PNG, JPEG, GIF or WebP picture]"
+NO_PICTURE = "[image omitted: its data are not a PNG, JPEG, GIF or WebP picture]"
 
 
 class PictureWalk:

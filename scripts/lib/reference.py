@@ -121,7 +121,7 @@ def errors_page() -> str:
         "- Where a stream was asked for, a whole answer in JSON is taken as the answer, and an error in JSON as that error. A body that",
         "  breaks after the finish reason is a whole answer.",
         "",
-        "What is no proper HTTP gets a 400 whose message begins with `this is no request of HTTP`, in a form that clients of either API read:",
+        "Malformed HTTP gets a 400 whose message begins with `this is not an HTTP request`, in a form that clients of either API read:",
         "the same header twice where only one makes sense, over-long headers, broken chunks, TLS on this port. In a program that embeds the",
         "proxy, the HTTP library answers with a plain text.",
         "",

@@ -155,8 +155,8 @@ REASONS: list[tuple[Callable[[Live, Clock, Body], None], str]] = [
     (late, "25 min since the last request, longer than p1 keeps prompts (as far as known)"),
     (model, "another model: gpt-5.5 before"),
     (provider, "another provider: p1 before"),
-    (forgotten, "the upstream had it no more"),
-    (both, "message 13 of 19 was edited; the upstream had it no more"),
+    (forgotten, "the upstream no longer had it"),
+    (both, "message 13 of 19 was edited; the upstream no longer had it"),
 ]
 
 

@@ -117,7 +117,7 @@ def _unfit(bodies: Sequence[Mapping[str, Any]]) -> str:
     if None in wires:
         return "not both have a request to the upstream"
     if any(body.get("previous_response_id") for body in bodies):
-        return "only what is new went over a connection that has the rest"
+        return "only the new part was sent; the connection already had the rest"
     return "" if wires[0] == wires[1] else "the two went over different wires"
 
 

@@ -313,7 +313,7 @@ def _print(answer: _Answer, summary: AnswerSummary, *, raw: bool) -> None:
         say(f"calls {one_line(name)}")
     if summary.error:
         say(f"error: {one_line(summary.error)}")
-    say(f"end: {one_line(summary.end) or 'none, the answer is not whole'}")
+    say(f"end: {one_line(summary.end) or 'none, the answer is incomplete'}")
 
 
 REPLAY = Command("replay", "send a captured request to a proxy in front of simulated upstreams", _run, _arguments)

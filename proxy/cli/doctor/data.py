@@ -36,7 +36,7 @@ def check_vocabulary(_setup: Setup) -> Sequence[Finding]:
         why = f"{type(error).__name__}: {error}; tokens are estimated instead"
         pip = f"{sys.executable} -m pip install --force-reinstall WHEEL"  # an index may have another one
         return [fail("the vocabulary cannot be used", why, pip)]
-    return [ok("the vocabulary is whole")]
+    return [ok("the vocabulary is complete")]
 
 
 def check_import_name(_setup: Setup) -> Sequence[Finding]:
@@ -65,7 +65,7 @@ def _disk(root: Path, setup: Setup) -> Iterator[Finding]:
     if hasattr(os, "statvfs"):
         inodes = os.statvfs(place)
         if inodes.f_files and inodes.f_favail < FEW_INODES:
-            yield warn(f"{inodes.f_favail} inodes free", "no more files can be made soon", f"df -i {place}")
+            yield warn(f"{inodes.f_favail} inodes free", "soon no file can be created", f"df -i {place}")
 
 
 def _room(free: int, what: str, cure: str) -> Finding:

@@ -87,7 +87,7 @@ def _foreign(paths: Sequence[Path], setup: Setup) -> Iterator[Finding]:
         more = f", with {len(foreign) - 1} more beside or below it," if len(foreign) > 1 else ""
         why = f"it belongs to user {_owner(foreign[0])}, and you are {user}: a sign-in cannot be renewed there"
         cure = f"sudo chown -R {user} {_quoted(setup.config_root)}"
-        yield fail(f"{foreign[0]}{more} is somebody else's", why, cure)
+        yield fail(f"{foreign[0]}{more} belongs to another user", why, cure)
 
 
 def _owner(path: Path) -> int | None:

@@ -89,7 +89,7 @@ async def _taken(setup: Setup, where: str) -> Finding:
             return warn(f"somebody else's proxy answers on {where}", why, other)
         return ok(f"a proxy answers on {where}{by}")
     cure = f"end it, or {other}"
-    return fail(f"{where} is taken by something else{by}", "what listens there is no proxy of ours", cure)
+    return fail(f"{where} is taken by something else{by}", "the program there is not a model-proxy", cure)
 
 
 def _holder(port: int) -> str:

@@ -86,7 +86,7 @@ def _tool(reply: LiveReply, _before: Mapping[str, LiveReply]) -> Iterator[str]:
     if calls[0].get("name") != TOOL["name"]:
         yield f"it called {calls[0].get('name')!r}"
     if calls[0].get("input", {}).get("file_path") != FILE:
-        yield f"the arguments of the call are not whole: {calls[0].get('input')!r}"
+        yield f"the arguments of the call are incomplete: {calls[0].get('input')!r}"
     if reply.answer.get("stop_reason") != "tool_use":
         yield f"it ended with {reply.answer.get('stop_reason')!r}, not with 'tool_use'"
 
@@ -136,7 +136,7 @@ STEPS = (
         "/v1/messages",
         _asked(TOOL_PROMPT, stream=True, tools=[TOOL]),
         _tool,
-        "the tool call came with whole arguments",
+        "the tool call came with complete arguments",
     ),
     LiveStep(
         "count",
@@ -274,9 +274,9 @@ async def _sent(step: LiveStep, model: str, place: tuple[str, str], *, session: 
             reply.status = answer.status
             _read(await answer.read(), answer.content_type, reply)
     except TimeoutError:
-        reply.error = f"no whole answer within {STEP_S:g} s"
+        reply.error = f"no complete answer within {STEP_S:g} s"
     except (aiohttp.ClientError, ValueError, LookupError, OverflowError) as error:
-        reply.error = f"the answer is not whole: {type(error).__name__}: {error}"
+        reply.error = f"the answer is incomplete: {type(error).__name__}: {error}"
     reply.took_s = time.monotonic() - begun
     return reply
 

@@ -49,7 +49,7 @@ _USER_AGENT = "model-proxy-doctor"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HostPlace:
     """A host of the settings.
 
     names  the settings that lead there
@@ -65,19 +65,19 @@ class Place:
         return urlsplit(self.origin).netloc
 
 
-def places(setup: Setup) -> list[Place]:
+def places(setup: Setup) -> list[HostPlace]:
     """The hosts of the signed-in providers; those of all served ones while there are none."""
     served = [entry for entry in setup.context.providers if entry.build is not None]
     signed_in = {one.entry.label for one in setup.known if one.state != NOT_SIGNED_IN}
-    found: dict[str, Place] = {}
+    found: dict[str, HostPlace] = {}
     for entry in (entry for entry in served if entry.label in signed_in or not signed_in):
         for setting in rows_of(entry.settings) if entry.settings is not None else ():
             if setting.parse is url:
                 address = getattr(setup.config.section(setting.section), setting.field)
                 parts = urlsplit(address)
                 origin = f"{parts.scheme}://{parts.netloc}"
-                known = found.get(origin, Place(origin, address, ()))
-                found[origin] = Place(origin, known.url, (*known.names, setting.name))
+                known = found.get(origin, HostPlace(origin, address, ()))
+                found[origin] = HostPlace(origin, known.url, (*known.names, setting.name))
     return list(found.values())
 
 
@@ -202,7 +202,7 @@ async def check_hosts(setup: Setup) -> Sequence[Finding]:
     return await asyncio.gather(*(_reached(place, proxies, setup) for place in asked))
 
 
-async def _reached(place: Place, proxies: OutboundProxies, setup: Setup) -> Finding:
+async def _reached(place: HostPlace, proxies: OutboundProxies, setup: Setup) -> Finding:
     direct = is_loopback(urlsplit(place.url).hostname or "")
     way = OutboundProxies() if direct else proxies
     try:
@@ -221,7 +221,7 @@ async def _reached(place: Place, proxies: OutboundProxies, setup: Setup) -> Find
     return ok(what)
 
 
-async def _unreached(place: Place, error: Exception, proxies: OutboundProxies, setup: Setup) -> Finding:
+async def _unreached(place: HostPlace, error: Exception, proxies: OutboundProxies, setup: Setup) -> Finding:
     names = " and ".join(place.names)
     settings = f"check {names} ({setup.program} config show)"
     if isinstance(error, UpstreamError):
@@ -241,13 +241,13 @@ async def _unreached(place: Place, error: Exception, proxies: OutboundProxies, s
     return fail(f"{place.shown} is not reached", why or type(error).__name__, settings if refused else "try again")
 
 
-def _proxy_cure(place: Place, proxies: OutboundProxies, setup: Setup) -> str:
+def _proxy_cure(place: HostPlace, proxies: OutboundProxies, setup: Setup) -> str:
     proxy = proxies.proxy_for(place.url)
     variable = proxy.variable if proxy is not None else "HTTPS_PROXY"
     return f"{setup.export(variable, 'http://user:password@proxy.example:3128')}, or {setup.unset(variable)}"
 
 
-async def _untrusted(place: Place, error: Exception, proxies: OutboundProxies, setup: Setup) -> Finding:
+async def _untrusted(place: HostPlace, error: Exception, proxies: OutboundProxies, setup: Setup) -> Finding:
     """Names the issuer of an untrusted certificate: often a company's proxy, which looks into TLS."""
     try:
         async with asyncio.timeout(ISSUER_S):
@@ -256,12 +256,12 @@ async def _untrusted(place: Place, error: Exception, proxies: OutboundProxies, s
         issuer = ""
     who = f"issued by {issuer}" if issuer else "its issuer cannot be read"
     reason = getattr(getattr(error, "certificate_error", None), "verify_message", "")
-    why = f"{who}; {reason}. If your network looks into TLS, its authority has to be trusted"
+    why = f"{who}; {reason}. If your network inspects TLS, trust its certificate authority"
     cure = setup.export("SSL_CERT_FILE", "/path/to/all-authorities.pem")
     return fail(f"{place.shown} has a certificate that is not trusted", why, cure)
 
 
-def _compare_clock(place: Place, answer: HostAnswer, setup: Setup) -> None:
+def _compare_clock(place: HostPlace, answer: HostAnswer, setup: Setup) -> None:
     try:
         date = parsedate_to_datetime(answer.date)
     except (TypeError, ValueError):

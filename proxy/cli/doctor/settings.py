@@ -41,7 +41,7 @@ def check_settings(setup: Setup) -> Sequence[Finding]:
         cure = f"{setup.program} config init" if no_folder else _readable(path, setup)
         return [fail("the settings cannot be read", error.message, cure)]
     found = [fail("a setting would stop a start", line, _cure(line, setup)) for line in wrong]
-    found += [warn("a setting is not what it seems", line, _cure(line, setup)) for line in warnings]
+    found += [warn("a setting has an unexpected effect", line, _cure(line, setup)) for line in warnings]
     if found:
         return found
     return [ok(f"{path} is good") if path.exists() else ok(f"no {path}: defaults and variables count")]

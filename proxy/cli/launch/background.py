@@ -130,7 +130,7 @@ def check_running(url: str, key: str, *, openai: bool) -> None:
     status, _ = _get(url, "/v1/responses" if openai else "/v1/models?limit=1", key)
     if status in (401, 403):
         raise ConfigError(
-            f"the proxy that runs at {url} wants another key: set PROXY_API_KEY here to what it was started with"
+            f"the proxy that runs at {url} wants another key: set PROXY_API_KEY to the one that it was started with"
         )
     if openai and status == 404:
         raise ConfigError(

@@ -123,7 +123,7 @@ MONITOR = Command("monitor", "watch a proxy that runs: monitor --url URL", _run,
 async def _run_demo(_arguments: argparse.Namespace, context: Context) -> int:
     if why := obstacle(context.environment):
         raise ProxyError(
-            f"{why}: the demo draws on the whole of one. `{context.program} serve --sandbox` with"
+            f"{why}: the demo needs a full terminal. `{context.program} serve --sandbox` with"
             " PROXY_MONITOR_PAGE=1 shows simulated traffic on a page"
         )
     from proxy.observe.monitor.demo import Demo

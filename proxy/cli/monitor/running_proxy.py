@@ -73,7 +73,7 @@ class RunningProxy:
 
     def _refused(self, status: int, raw: bytes) -> str:
         if status in (401, 403):
-            return f"{self.url} refuses to tell: {_message(raw) or f'status {status}'}"
+            return f"{self.url} refuses: {_message(raw) or f'status {status}'}"
         if status == 404:
             return f"{self.url} is not there: what answers is no {APP}, or an older one. {self._cure()}"
         return f"{self.url} answers with status {status}"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from proxy.auth.store import naming
 from proxy.cli.command import Command, Context, say
-from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, ServiceKind, Step, Written, described, typed
+from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, ServiceKind, Step, WrittenFile, described, typed
 from proxy.config import ConfigError
 
 _ACTIONS = "install: write its file and start it; uninstall: the reverse; status: whether it runs"
@@ -65,7 +65,7 @@ def kind_of(context: Context, platform: str, *, system: bool) -> ServiceKind:
 
 def _check_rights(system: bool) -> None:
     if system and os.geteuid() != 0:
-        raise ConfigError("--system needs root; with --print anybody may look at what it does")
+        raise ConfigError("--system needs root; --print shows the steps without it")
 
 
 def _status(kind: ServiceKind, program: str, *, only_print: bool) -> int:
@@ -121,17 +121,17 @@ def _do(step: Step, run: Runner, quietly: Runner) -> None:
     match step:
         case Folder(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        case Written():
+        case WrittenFile():
             _write(step)
         case Removed(path):
             path.unlink(missing_ok=True)
         case Ran(command, may_fail):
             status = status_of(quietly if may_fail else run, step)
             if status and not may_fail:
-                raise ConfigError(f"`{typed(command)}` ended with {status}; what was done before it stays")
+                raise ConfigError(f"`{typed(command)}` failed with status {status}; the steps before it are not undone")
 
 
-def _write(step: Written) -> None:
+def _write(step: WrittenFile) -> None:
     """Writes a file in one step, so that half of it is never read."""
     step.path.parent.mkdir(parents=True, exist_ok=True)
     fresh = step.path.with_name(f".{step.path.name}.{os.getpid()}")

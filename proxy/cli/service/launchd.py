@@ -6,7 +6,7 @@ import plistlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Written
+from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, WrittenFile
 from proxy.cli.service.target import ServiceTarget
 
 LABEL = "local.model-proxy"
@@ -37,8 +37,8 @@ class Agent:
             Folder(target.config),
             Folder(target.state),
             out,
-            Written(self.output, b"", 0o600),
-            Written(self.file, self.content()),
+            WrittenFile(self.output, b"", 0o600),
+            WrittenFile(self.file, self.content()),
             Ran(("launchctl", "bootstrap", self._domain, str(self.file))),
         )
         hints = [f"its warnings: {self.output}; its log: {target.state / 'proxy.log'}"]

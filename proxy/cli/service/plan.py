@@ -22,7 +22,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFile:
     """A file and its whole content."""
 
     path: Path
@@ -45,7 +45,7 @@ class Ran:
     may_fail: bool = False
 
 
-Step = Folder | Written | Removed | Ran
+Step = Folder | WrittenFile | Removed | Ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def described(plan: Plan, *, windows: bool = False) -> Iterator[str]:
                 yield f"remove  {path}"
             case Ran(command):
                 yield f"run     {typed(command, windows=windows)}"
-            case Written(path, content, mode):
+            case WrittenFile(path, content, mode):
                 yield f"write   {path} ({mode:04o})"
                 yield from (f"        | {line}".rstrip() for line in _text(content).splitlines())
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Step, Written, from_template
+from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Step, WrittenFile, from_template
 from proxy.cli.service.target import ServiceTarget
 from proxy.config import ConfigError
 
@@ -74,7 +74,7 @@ class UserUnit:
             _asked(user=True),
             Folder(target.config),
             Folder(target.state),
-            Written(self.file, self.content()),
+            WrittenFile(self.file, self.content()),
             *_started(user=True),
         )
         return Plan(steps, (*_left_out(target, self.variables), *hints))
@@ -130,7 +130,7 @@ class SystemUnit:
         steps: tuple[Step, ...] = (
             _asked(user=False),
             *(() if self.has_user else (Ran(made),)),
-            Written(self.file, self.content()),
+            WrittenFile(self.file, self.content()),
             *_started(user=False),
         )
         hints = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Written, from_template, typed
+from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, WrittenFile, from_template, typed
 from proxy.cli.service.target import FOLDERS, ServiceTarget
 
 NAME = "model-proxy"
@@ -27,7 +27,7 @@ class Task:
         steps = (
             Folder(self.target.config),
             Folder(self.target.state),
-            Written(self.file, self.content()),
+            WrittenFile(self.file, self.content()),
             Ran(("schtasks", "/End", "/TN", NAME), may_fail=True),
             Ran(("schtasks", "/Create", "/TN", NAME, "/XML", str(self.file), "/F")),
             Ran(("schtasks", "/Run", "/TN", NAME)),

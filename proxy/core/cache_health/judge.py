@@ -212,7 +212,7 @@ def _missing(old: Sent, new: Sent) -> _Reason:
         return "time", f"{words} (as far as known)"
     if old.effort != new.effort:
         return "effort", f"another effort: {old.effort or 'none'} before"
-    return "upstream", "the upstream had it no more"
+    return "upstream", "the upstream no longer had it"
 
 
 def _duration(seconds: float) -> str:

@@ -41,7 +41,7 @@ def fragments_of(value: Any) -> list[ToolCallFragment]:
     """The entries of the member `tool_calls` of a delta. Raises BadAnswer."""
     members = value or []
     if not isinstance(members, list) or not all(isinstance(member, Mapping) for member in members):
-        raise BadAnswer("the upstream sent `tool_calls` that are no list of objects")
+        raise BadAnswer("the upstream sent `tool_calls` that are not a list of objects")
     return [_fragment_of(member) for member in members]
 
 

@@ -299,7 +299,7 @@ class ChatToMessages:
         call.done = True
 
 
-_ODD_CHOICES = "the upstream sent `choices` that are no list of objects"
+_ODD_CHOICES = "the upstream sent `choices` that are not a list of objects"
 #: The index of the first answer, which some upstreams leave out.
 _FIRST = (0, None)
 

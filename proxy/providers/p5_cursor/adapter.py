@@ -25,7 +25,7 @@ from proxy.providers.p5_cursor.catalog import LABEL, known_ids
 from proxy.providers.p5_cursor.conversations import Conversations
 from proxy.providers.p5_cursor.failures import PROFILE, RunError, client_error
 from proxy.providers.p5_cursor.images import selected_images
-from proxy.providers.p5_cursor.models import Selection, select, stronger
+from proxy.providers.p5_cursor.models import ModelSelection, select, stronger
 from proxy.providers.p5_cursor.prompt import check_content, estimate, prompt_tools, render
 from proxy.providers.p5_cursor.run.calls import OpenCall
 from proxy.providers.p5_cursor.run.channels import Channels
@@ -297,7 +297,7 @@ class CursorAdapter:
         """Retries with an effort in the id, since some models exist only with one."""
         if not (isinstance(error, RunError) and (error.report.bad_model or error.report.code == "not_found")):
             return False
-        selection: Selection | None = stronger(self._selection, self._known())
+        selection: ModelSelection | None = stronger(self._selection, self._known())
         self._selection = selection or self._selection
         return selection is not None
 

@@ -46,7 +46,7 @@ _MODE_MEMBERS = ("cursor_mode", "cursorMode")
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ModelSelection:
     """The model of a run.
 
     model_id    id of the service
@@ -59,7 +59,7 @@ class Selection:
     mode: int
 
 
-def select(name: str, request: Mapping[str, Any], known: Collection[str], added: Added = ()) -> Selection:
+def select(name: str, request: Mapping[str, Any], known: Collection[str], added: Added = ()) -> ModelSelection:
     """Resolves a normalised name. Raises RequestError for one that is not P5's.
 
     request  the hub request: its effort, and the mode in its metadata, apply when the name does not set them
@@ -72,7 +72,7 @@ def select(name: str, request: Mapping[str, Any], known: Collection[str], added:
     own = NAMES.get(bare)
     if own is not None:
         parameters = () if own.fast is None else _IS_FAST if own.fast else _NOT_FAST
-        return Selection(own.model, parameters, own.mode or _mode_asked(request))
+        return ModelSelection(own.model, parameters, own.mode or _mode_asked(request))
     prefix, colon, model = bare.partition(":")
     prefix, model = prefix + colon, model.strip()
     if prefix not in PREFIXES or not 0 < len(model) <= MAX_ID:
@@ -86,7 +86,7 @@ def forms() -> str:
     return f"Accepted: {', '.join(NAMES)}, and {', '.join(f'{prefix}<model-id>' for prefix in PREFIXES)}."
 
 
-def stronger(selection: Selection, known: Collection[str]) -> Selection | None:
+def stronger(selection: ModelSelection, known: Collection[str]) -> ModelSelection | None:
     """Another id for one that the service refused because it exists only with an effort; None when there is none."""
     base, fast = _without_fast(selection.model_id)
     if selection.parameters == _IS_FAST:
@@ -105,14 +105,14 @@ def _with_effort(model: str, effort: str | None, known: Collection[str]) -> str:
     return next((with_effort + fast for with_effort in found), model)
 
 
-def _selection(model: str, mode: int, known: Collection[str]) -> Selection:
+def _selection(model: str, mode: int, known: Collection[str]) -> ModelSelection:
     """The id for the service, and parameters for what it does not say."""
     if model == COMPOSER:  # without the parameter it runs fast, at a higher price
-        return Selection(model, _NOT_FAST, mode)
+        return ModelSelection(model, _NOT_FAST, mode)
     base, fast = _without_fast(model)
     if not fast or _is_known(model, known):
-        return Selection(_sent(model), (), mode)
-    return Selection(_sent(base), _IS_FAST, mode)
+        return ModelSelection(_sent(model), (), mode)
+    return ModelSelection(_sent(base), _IS_FAST, mode)
 
 
 def _sent(model: str) -> str:

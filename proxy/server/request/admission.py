@@ -153,5 +153,5 @@ class Running:
         if task.uncancel():
             return None
         return ProxyError(
-            "the proxy is stopped before this answer was whole; send it again", kind="stopping", retry_after=1
+            "the proxy stopped before this answer was complete; send the request again", kind="stopping", retry_after=1
         )

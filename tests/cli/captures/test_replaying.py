@@ -79,7 +79,7 @@ async def test_a_conversation_that_was_continued_over_a_socket(
         turns = [("user", "hello"), ("assistant", first["content"]), ("user", "go on")]
         await live.stream(ask([{"role": role, "content": content} for role, content in turns]), headers=session)
     _, out, _ = await asyncio.to_thread(captures, "diff")
-    assert "(010), because only what is new went over a connection that has the rest" in out
+    assert "(010), because only the new part was sent; the connection already had the rest" in out
     assert "all of A is the beginning of B" in out
     status, out, err = await asyncio.to_thread(captures, "replay")
     assert (status, err) == (0, ""), out + err

@@ -21,7 +21,7 @@ async def test_every_provider_passes_each_step(world: World) -> None:
     for entry in PROVIDERS:
         assert f"\n{entry.title}, {entry.catalog.main}\n" in out
         assert f"\n{entry.title}: " in out  # the tokens in all
-    for good in ("the tool call came with whole arguments", "its usage came", "the estimate"):
+    for good in ("the tool call came with complete arguments", "its usage came", "the estimate"):
         assert out.count(good) == len(PROVIDERS)
     stored = [json.loads(path.read_text()) for path in world.config.glob("*/auth.json")]
     tokens = [

@@ -73,8 +73,8 @@ async def test_the_callers_key_is_sent(tmp_path: Path, user: str, sent: str) -> 
 
 OLDER = {"version": 7, "snapshot": dataclasses.asdict(SNAPSHOT)}
 ANSWERS: list[tuple[web.Response, str]] = [
-    (web.json_response({"error": {"message": "wants\x1b its key"}}, status=401), "refuses to tell: wants its key"),
-    (web.Response(text="<h1>no</h1>", status=403), "refuses to tell: status 403"),
+    (web.json_response({"error": {"message": "wants\x1b its key"}}, status=401), "refuses: wants its key"),
+    (web.Response(text="<h1>no</h1>", status=403), "refuses: status 403"),
     (web.json_response({}, status=404), "no model-proxy, or an older one. Start one with `mp`"),
     (web.Response(status=302, headers={"Location": "http://192.0.2.1/"}), "answers with status 302"),
     (web.Response(text="hello"), "something else than a monitor"),

@@ -18,7 +18,7 @@ from proxy.cli import main
 from proxy.cli.command import Context
 from proxy.cli.service import command, systemd
 from proxy.cli.service.launchd import Agent
-from proxy.cli.service.plan import MARK, Plan, Ran, ServiceKind, Written, described
+from proxy.cli.service.plan import MARK, Plan, Ran, ServiceKind, WrittenFile, described
 from proxy.cli.service.systemd import SystemUnit, UserUnit, quoted
 from proxy.cli.service.target import ServiceTarget, target_of
 from proxy.cli.service.windows import Task
@@ -62,8 +62,8 @@ def kinds(target: ServiceTarget) -> Iterator[ServiceKind]:
     yield from (UserUnit(target), SystemUnit(target, has_user=True), Agent(target), Task(target))
 
 
-def written(plan: Plan) -> list[Written]:
-    return [step for step in plan.steps if isinstance(step, Written)]
+def written(plan: Plan) -> list[WrittenFile]:
+    return [step for step in plan.steps if isinstance(step, WrittenFile)]
 
 
 # -- plans
@@ -252,14 +252,14 @@ def test_a_file_of_somebody_else_stays(tmp_path: Path, ears: Ears, capsys: pytes
 
 def test_the_first_command_that_fails_ends_it(target: ServiceTarget) -> None:
     ears = Ears("enable")
-    with pytest.raises(ConfigError, match=r"enable model-proxy\.service` ended with 5"):
+    with pytest.raises(ConfigError, match=r"enable model-proxy\.service` failed with status 5"):
         command.do(UserUnit(target).install(), ears, ears)
     assert [words[2] for words in ears.heard] == ["show", "daemon-reload", "enable"]
 
 
 def test_without_a_systemd_that_answers_nothing_is_written(target: ServiceTarget) -> None:
     ears = Ears("show")
-    with pytest.raises(ConfigError, match="show --property=Version` ended with 5"):
+    with pytest.raises(ConfigError, match="show --property=Version` failed with status 5"):
         command.do(UserUnit(target).install(), ears, ears)
     assert not target.home.exists()
 

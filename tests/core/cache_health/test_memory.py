@@ -73,10 +73,10 @@ def test_effort_and_account_are_named_where_nothing_else_is_it() -> None:
         ({"effort": "low"}, {"effort": "high"}, "another effort: low before"),
         ({}, {"effort": "high"}, "another effort: none before"),
         ({"account": 1}, {"account": 2, "effort": "high"}, "another account or key of p1"),
-        ({"account": 1}, {"account": None}, "the upstream had it no more"),
+        ({"account": 1}, {"account": None}, "the upstream no longer had it"),
         ({}, {"at": 301.0}, "5 min since the last request, longer than p1 keeps prompts (as far as known)"),
         ({}, {"at": 7_320.0}, "2 h 2 min since the last request, longer than p1 keeps prompts (as far as known)"),
-        ({}, {"at": 299.0}, "the upstream had it no more"),
+        ({}, {"at": 299.0}, "the upstream no longer had it"),
     ]
     for before, now, reason in rows:
         assert judge(sent("a", **before), sent("a", **now), cached_tokens=0, input_tokens=9_000).reason == reason

@@ -14,7 +14,7 @@ from proxy.core.models import ModelFacts, model_list
 from proxy.core.routing import normalise_model, route
 from proxy.errors import RequestError
 from proxy.providers.p5_cursor.catalog import CATALOG, NAMES, PREFIXES, catalog_of
-from proxy.providers.p5_cursor.models import Selection, select, stronger
+from proxy.providers.p5_cursor.models import ModelSelection, select, stronger
 from proxy.providers.p5_cursor.snapshot import LATER, SNAPSHOT
 from proxy.providers.registry import PROVIDERS
 
@@ -94,7 +94,7 @@ def test_a_name_selects_a_model(
 ) -> None:
     found = route(normalise_model(name), [CATALOG], alias_provider="p1")
     assert found is not None and found.label == "p5"
-    assert select(normalise_model(name), asked(effort, metadata), ()) == Selection(model, parameters, mode)
+    assert select(normalise_model(name), asked(effort, metadata), ()) == ModelSelection(model, parameters, mode)
 
 
 @rows(
@@ -132,31 +132,33 @@ def test_bare_ids_of_the_service_are_nobody_elses_by_our_prefixes(model: str) ->
 def test_the_service_may_name_ids_that_the_snapshot_has_not() -> None:
     known = ("gpt-9", "gpt-9-high", "gpt-9-max-fast", "new-fast")
     assert select("cursor:gpt-9", asked("high", None), known).model_id == "gpt-9-high"
-    assert select("cursor:gpt-9-fast", asked("max", None), known) == Selection("gpt-9-max-fast", (), AGENT)
-    assert select("cursor:gpt-9-fast", asked("high", None), known) == Selection("gpt-9-high", FAST, AGENT)
-    assert select("cursor:new-fast", {}, known) == Selection("new-fast", (), AGENT)
-    assert select("cursor:new-fast", {}, ()) == Selection("new", FAST, AGENT)
+    assert select("cursor:gpt-9-fast", asked("max", None), known) == ModelSelection("gpt-9-max-fast", (), AGENT)
+    assert select("cursor:gpt-9-fast", asked("high", None), known) == ModelSelection("gpt-9-high", FAST, AGENT)
+    assert select("cursor:new-fast", {}, known) == ModelSelection("new-fast", (), AGENT)
+    assert select("cursor:new-fast", {}, ()) == ModelSelection("new", FAST, AGENT)
 
 
 @rows(
     "refused, other",
     [
-        (Selection("claude-opus-4-8", (), PLAN), Selection("claude-opus-4-8-high", (), PLAN)),
-        (Selection("claude-4.6-sonnet", (), AGENT), Selection("claude-4.6-sonnet-medium", (), AGENT)),
-        (Selection("claude-4.6-opus", (), ASK), Selection("claude-4.6-opus-high", (), ASK)),
-        (Selection("gpt-5.5", (), AGENT), Selection("gpt-5.5-high", (), AGENT)),
-        (Selection("gpt-5.5", FAST, AGENT), Selection("gpt-5.5-high-fast", (), AGENT)),
-        (Selection("claude-opus-5", FAST, AGENT), Selection("claude-opus-5-high", FAST, AGENT)),
-        (Selection("claude-opus-5", (), AGENT), Selection("claude-opus-5-high", (), AGENT)),
-        (Selection("m", (), AGENT), Selection("m-max", (), AGENT)),
-        (Selection("gpt-5.5-low", (), AGENT), None),
-        (Selection("gpt-5.1-codex-max", (), AGENT), None),
-        (Selection("default", (), AGENT), None),
-        (Selection("composer-2.5", SLOW, AGENT), None),
-        (Selection("nobody-knows", (), AGENT), None),
+        (ModelSelection("claude-opus-4-8", (), PLAN), ModelSelection("claude-opus-4-8-high", (), PLAN)),
+        (ModelSelection("claude-4.6-sonnet", (), AGENT), ModelSelection("claude-4.6-sonnet-medium", (), AGENT)),
+        (ModelSelection("claude-4.6-opus", (), ASK), ModelSelection("claude-4.6-opus-high", (), ASK)),
+        (ModelSelection("gpt-5.5", (), AGENT), ModelSelection("gpt-5.5-high", (), AGENT)),
+        (ModelSelection("gpt-5.5", FAST, AGENT), ModelSelection("gpt-5.5-high-fast", (), AGENT)),
+        (ModelSelection("claude-opus-5", FAST, AGENT), ModelSelection("claude-opus-5-high", FAST, AGENT)),
+        (ModelSelection("claude-opus-5", (), AGENT), ModelSelection("claude-opus-5-high", (), AGENT)),
+        (ModelSelection("m", (), AGENT), ModelSelection("m-max", (), AGENT)),
+        (ModelSelection("gpt-5.5-low", (), AGENT), None),
+        (ModelSelection("gpt-5.1-codex-max", (), AGENT), None),
+        (ModelSelection("default", (), AGENT), None),
+        (ModelSelection("composer-2.5", SLOW, AGENT), None),
+        (ModelSelection("nobody-knows", (), AGENT), None),
     ],
 )
-def test_a_bare_id_that_exists_only_with_an_effort_gets_one(refused: Selection, other: Selection | None) -> None:
+def test_a_bare_id_that_exists_only_with_an_effort_gets_one(
+    refused: ModelSelection, other: ModelSelection | None
+) -> None:
     assert stronger(refused, {"m-low", "m-max", "m-none"}) == other
 
 

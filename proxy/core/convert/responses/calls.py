@@ -298,5 +298,5 @@ def _object_text(text: str, name: str) -> str:
     """The text of arguments that are an object, "" for null. Raises BadAnswer for every other value."""
     arguments = parse_arguments(text)
     if arguments is None:
-        raise BadAnswer(f"the upstream sent arguments of tool {name} that are no JSON object")
+        raise BadAnswer(f"the upstream sent arguments of tool {name} that are not a JSON object")
     return text if arguments else text if text.strip()[:1] == "{" else ""

@@ -45,7 +45,7 @@ class CaptureLimits:
     age_s: int = 0
 
 
-class Quota:
+class CaptureQuota:
     """The remaining bytes and files."""
 
     def __init__(self, max_bytes: int, max_files: int) -> None:
@@ -71,8 +71,8 @@ class TrafficFolder:
     ) -> None:
         self.path = root / TRAFFIC
         self.limits = limits
-        self._room = Quota(limits.total_bytes, limits.total_files)
-        self._own = Quota(  # since the last count
+        self._room = CaptureQuota(limits.total_bytes, limits.total_files)
+        self._own = CaptureQuota(  # since the last count
             max(limits.total_bytes // _RECOUNTS, _MIN_RECOUNT_BYTES),
             max(limits.total_files // _RECOUNTS, _MIN_RECOUNT_FILES),
         )
@@ -147,7 +147,7 @@ class CaptureFiles:
 
     def __init__(self, traffic: TrafficFolder, folder: Path) -> None:
         self._traffic = traffic
-        self._room = Quota(traffic.limits.bytes, traffic.limits.files)
+        self._room = CaptureQuota(traffic.limits.bytes, traffic.limits.files)
         self._path = folder
         self._artifacts = self._events = 0
         self._reserved = False

@@ -9,6 +9,11 @@ const HIDDEN_S = 15;
 // A snapshot comes when something changed. After this without one the proxy is asked whether it is there.
 const QUIET_S = 15;
 const ANSWER_MS = 5000;
+// A TypeError: a member is missing, since the proxy is another build than the one that this page came from.
+const FAULTS = [
+  [SyntaxError, "The proxy sent something that is no snapshot."],
+  [TypeError, "The proxy sends another form of the monitor: reload the page."],
+];
 
 // kind   connecting, live, silent, reconnecting, gone, refused, paused
 // words  for the reader; `detail`: what the proxy said
@@ -86,7 +91,7 @@ export class Connection {
       this.#onSnapshot(JSON.parse(data));
     } catch (error) {
       this.#close();
-      this.#tell("refused", error instanceof SyntaxError ? "The proxy sent something that is no snapshot." : error.message);
+      this.#tell("refused", FAULTS.find(([kind]) => error instanceof kind)?.[1] ?? error.message);
       return;
     }
     this.#wait = FIRST_WAIT_S;

@@ -116,7 +116,7 @@ class Summary {
     const [model, fillModel] = modelPart();
     Object.assign(this, { fillStatus, fillModel });
     this.error = el("p", { class: "error-box" });
-    this.gone = el("p", { class: "quiet" }, "It is in the lists no more: this is what was known last.");
+    this.gone = el("p", { class: "quiet" }, "No longer in the lists; these are its last known values.");
     this.element = el("div", { class: "summary" }, el("p", { class: "summary-line" }, status, model), this.error, this.gone);
   }
 

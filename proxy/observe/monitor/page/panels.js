@@ -19,7 +19,7 @@ function hasBegunAgain(row, now) {
 }
 
 function allowanceLevel(row, now) {
-  if (hasBegunAgain(row, now)) return ["quiet", "begun again since"];
+  if (hasBegunAgain(row, now)) return ["quiet", "reset since"];
   if (row.used >= 100) return ["bad", "used up"];
   if (row.used >= LAST) return ["bad", "almost used up"];
   return row.used >= NEAR ? ["wait", "running low"] : ["", ""];

@@ -102,7 +102,7 @@ def allowance_lines(rows: Sequence[AllowanceRow], width: int, now: float) -> lis
 def _row(row: AllowanceRow, now: float, named: int) -> Line:
     """`named`: columns of the provider, with its account."""
     role = role_of(row, now)
-    reset = "begun again since" if row.reset else "" if row.resets_at is None else _reset(row.resets_at, now)
+    reset = "reset since" if row.reset else "" if row.resets_at is None else _reset(row.resets_at, now)
     past = max(0.0, now - row.as_of)
     old = "wait" if past > OLD_S else "dim"
     return (

@@ -8,11 +8,11 @@ from typing import Any
 
 from proxy.core.content import messages_of, system_text
 from proxy.providers.p5_cursor.catalog import AUTOMATIC
-from proxy.providers.p5_cursor.models import Selection
+from proxy.providers.p5_cursor.models import ModelSelection
 
 
 def run_request(
-    prompt: str, images: Sequence[Mapping[str, Any]], selection: Selection, conversation_id: str, message_id: str
+    prompt: str, images: Sequence[Mapping[str, Any]], selection: ModelSelection, conversation_id: str, message_id: str
 ) -> dict[str, Any]:
     """An AgentClientMessage. Its empty parts are required: without the state the service refuses the run, without the
     context it never answers.

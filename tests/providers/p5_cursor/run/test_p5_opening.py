@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from samples import rows
 
-from proxy.providers.p5_cursor.models import Selection
+from proxy.providers.p5_cursor.models import ModelSelection
 from proxy.providers.p5_cursor.run.opening import MAX_PATH, request_context, run_request, workspace_of
 
 HELLO = {"uuid": "u1", "path": "claude-image-1.png", "mime_type": "image/png", "data": b"hello"}
@@ -17,13 +17,13 @@ HELLO = {"uuid": "u1", "path": "claude-image-1.png", "mime_type": "image/png", "
     ("opened", "context", "model", "mode"),
     [
         (
-            run_request("hi", [], Selection("composer-2.5", (("fast", "false"),), 1), "c1", "m1"),
+            run_request("hi", [], ModelSelection("composer-2.5", (("fast", "false"),), 1), "c1", "m1"),
             {},
             {"model_id": "composer-2.5", "parameters": [{"id": "fast", "value": "false"}]},
             1,
         ),
         (
-            run_request("hi", [HELLO], Selection("default", (), 3), "c1", "m1"),
+            run_request("hi", [HELLO], ModelSelection("default", (), 3), "c1", "m1"),
             {"selected_images": [HELLO]},
             {"model_id": "default"},
             3,
