@@ -124,7 +124,7 @@ class Catalog:
         names  pairs of a name and a listed model that it resembles, or ""
         """
         own = dict(names)
-        facts = {name: self.facts[base] for name, base in own.items() if base in self.facts}
+        facts = {name: replace(self.facts[base], listed=True) for name, base in own.items() if base in self.facts}
         models = tuple(dict.fromkeys((*self.models, *own)))
         return replace(self, models=models, facts={**self.facts, **facts}, lacking=self.lacking - own.keys())
 
@@ -133,11 +133,13 @@ class Catalog:
         offered: ModelList | None,
         names: Callable[[str, ModelFacts], Iterable[str]],
         id_of: Callable[[str], str],
+        like: Callable[[str], str] = lambda _id: "",
     ) -> Catalog:
         """The catalogue with what the service lists for the accounts: its rows win over our table.
 
         names  all names for a listed id, with those of our table
         id_of  the service's id for a name of our table
+        like   the name of our table that a new id resembles, whose facts it has where its row says none
         """
         if offered is None:
             return self
@@ -145,7 +147,11 @@ class Catalog:
         named = {name: one for one in rows for name in names(one, rows[one])}
         ids |= {name: one for name, one in named.items() if name not in ids}
         facts = {**self.facts}
-        facts |= {name: rows[one].over(self.facts.get(name, UNKNOWN)) for name, one in ids.items() if one in rows}
+        facts |= {
+            name: rows[one].over(self.facts.get(name) or self.facts.get(like(one), UNKNOWN))
+            for name, one in ids.items()
+            if one in rows
+        }
         models = tuple(name for name in ids if facts.get(name, UNKNOWN).listed)
         lacking = frozenset(name for name in self.models if name not in named)
         whole = [name for name in models if name not in lacking and ids[name] == name]
