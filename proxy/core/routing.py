@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -147,8 +148,9 @@ class Catalog:
         named = {name: one for one in rows for name in names(one, rows[one])}
         ids |= {name: one for name, one in named.items() if name not in ids}
         facts = {**self.facts}
+        new = {one: self.facts.get(like(one), UNKNOWN) for one in {*ids.values()} & rows.keys() - self.facts.keys()}
         facts |= {
-            name: rows[one].over(self.facts.get(name) or self.facts.get(like(one), UNKNOWN))
+            name: rows[one].over(self.facts.get(name) or new.get(one, UNKNOWN))
             for name, one in ids.items()
             if one in rows
         }
@@ -283,7 +285,7 @@ def nearest(model: str, known: Iterable[str]) -> str:
     family, version, words = _parts(model)
 
     def distance(other: str) -> Any:
-        its_family, its_version, its_words = _parts(other)
+        its_family, its_version, its_words = _known_parts(other)
         strange = len(words ^ its_words) / max(1, len(words | its_words))
         newer = its_version > version
         return its_family != family, strange, newer, tuple(part if newer else -part for part in its_version)
@@ -310,6 +312,10 @@ def _parts(model: str) -> tuple[str, tuple[int, ...], frozenset[str]]:
     version = next((word for word in words if word[0].isdigit()), "0")
     numbers = [int(number[:9]) for number in version.split(".")]
     return family, (*numbers, 0, 0)[:3], frozenset(words) - {version}
+
+
+#: Each of many new ids is compared with the same known ones.
+_known_parts = lru_cache(maxsize=1024)(_parts)
 
 
 def _grouped(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[Catalog, list[str]]]:

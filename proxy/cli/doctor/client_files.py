@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 from proxy.cli.doctor.finding import Finding, Setup, note, ok, warn
 from proxy.cli.launch.asking import ask
@@ -138,7 +139,11 @@ def _of(name: str, place: str, version: str) -> Finding:
 
 async def _version(place: str, setup: Setup) -> str:
     """The version, "" without one."""
-    command = [place, "--version"]
-    answer = await asyncio.to_thread(ask, command, setup.environment, VERSION_S, MAX_OUTPUT_BYTES, "both")
+    command, given_up = [place, "--version"], Event()
+    bounds = (VERSION_S, MAX_OUTPUT_BYTES)
+    try:
+        answer = await asyncio.to_thread(ask, command, setup.environment, *bounds, "both", given_up.is_set)
+    finally:
+        given_up.set()  # Ctrl-C would wait for the thread
     found = _VERSION.search(answer.output.decode("utf-8", "replace"))
     return found[0] if found else ""

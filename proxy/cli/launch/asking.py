@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Literal
@@ -30,8 +30,10 @@ def ask(
     seconds: float,
     most: int,
     keeps: Literal["output", "errors", "both"] = "output",
+    given_up: Callable[[], bool] = lambda: False,
 ) -> ClientAnswer:
-    """Runs a command that needs no input. It is ended, with all that it started, after this long or with more output.
+    """Runs a command that needs no input. It is ended, with all that it started, after this long, with more output, or
+    when it is given up in another thread.
 
     The client writes to a file: a process that it started might keep a pipe open, and would be waited for.
     """
@@ -46,7 +48,7 @@ def ask(
                 start_new_session=True,
             )
             try:
-                problem = _watched(process, file, seconds, most)
+                problem = _watched(process, file, seconds, most, given_up)
             finally:
                 _end(process)
             file.seek(0)
@@ -55,12 +57,14 @@ def ask(
         return ClientAnswer(b"", f"it does not start: {getattr(error, 'strerror', None) or error}")
 
 
-def _watched(process: subprocess.Popen[bytes], file: IO[bytes], seconds: float, most: int) -> str:
+def _watched(
+    process: subprocess.Popen[bytes], file: IO[bytes], seconds: float, most: int, given_up: Callable[[], bool]
+) -> str:
     """Waits for the end of a process; returns why it has given no answer, or ""."""
     end = time.monotonic() + seconds
     while process.poll() is None and os.fstat(file.fileno()).st_size <= most:
         left = end - time.monotonic()
-        if left <= 0:
+        if left <= 0 or given_up():
             return f"it did not answer within {seconds:.2g} s"
         with suppress(subprocess.TimeoutExpired):
             process.wait(min(left, _POLL_S))
