@@ -138,8 +138,7 @@ def test_no_model_is_made_after_a_row_that_is_hidden_or_of_another_lane(lite: bo
 @rows("name", ["gpt-5.3-codex", "gpt-5.3-codex-spark", "gpt-5.4-mini", "gpt-5.4", "gpt-5.2"])
 def test_models_of_the_full_lane_get_a_row_of_it_before_their_service_was_asked(name: str) -> None:
     found = {model.name: model for model in usable_models(PROVIDERS, Config(), {"p1"})}
-    hidden = {**LITE, "slug": "gpt-daybreak-blue-latest", "visibility": "hide"}
-    row = row_of(found[name], [*INSTALLED, hidden])
+    row = row_of(found[name], [*INSTALLED, {**LITE, "slug": f"{name}-pro"}])
     assert (row["use_responses_lite"], row["tool_mode"], row["full"]) == (False, None, True)
 
 

@@ -14,6 +14,7 @@ import pytest
 from samples import rows
 
 from proxy.cli.launch import codex_models, given_files
+from proxy.cli.launch.asking import ask
 from proxy.cli.launch.codex_models import CatalogUnfit, InstalledCodex, catalog_setting, catalog_text, give_catalog
 from proxy.cli.launch.usable_models import UsableModel
 from proxy.core.models import ModelFacts
@@ -97,6 +98,12 @@ def test_a_codex_that_hangs_or_prints_for_ever_is_ended_with_all_that_it_started
         assert time.monotonic() - begun < LONG_S / 2
         time.sleep(0.01)
     assert started
+
+
+def test_output_is_bounded_while_the_client_runs() -> None:
+    begun = time.monotonic()
+    assert ask(["yes"], os.environ, LONG_S, 1000).problem == "it prints more than 1000 bytes"
+    assert time.monotonic() - begun < LONG_S / 2
 
 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
