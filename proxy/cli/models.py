@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -118,8 +117,7 @@ def _for_codex(providers: Iterable[Entry], file: ConfigFile, context: Context) -
     from proxy.cli.launch.usable_models import usable_models
 
     models = usable_models(providers, file.config, usable_labels(sign_ins(context, file)), any_tools=True)
-    program = shutil.which("codex", path=context.environment.get("PATH"))
-    return catalog_text(program, context.environment, models)
+    return catalog_text(context.environment, models)
 
 
 async def _refresh(file: ConfigFile, context: Context) -> dict[str, str]:

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -124,7 +125,7 @@ class Catalog:
         names  pairs of a name and a listed model that it resembles, or ""
         """
         own = dict(names)
-        facts = {name: self.facts[base] for name, base in own.items() if base in self.facts}
+        facts = {name: replace(self.facts[base], listed=True) for name, base in own.items() if base in self.facts}
         models = tuple(dict.fromkeys((*self.models, *own)))
         return replace(self, models=models, facts={**self.facts, **facts}, lacking=self.lacking - own.keys())
 
@@ -133,11 +134,13 @@ class Catalog:
         offered: ModelList | None,
         names: Callable[[str, ModelFacts], Iterable[str]],
         id_of: Callable[[str], str],
+        like: Callable[[str], str] = lambda _id: "",
     ) -> Catalog:
         """The catalogue with what the service lists for the accounts: its rows win over our table.
 
         names  all names for a listed id, with those of our table
         id_of  the service's id for a name of our table
+        like   the name of our table that a new id resembles, whose facts it has where its row says none
         """
         if offered is None:
             return self
@@ -145,7 +148,12 @@ class Catalog:
         named = {name: one for one in rows for name in names(one, rows[one])}
         ids |= {name: one for name, one in named.items() if name not in ids}
         facts = {**self.facts}
-        facts |= {name: rows[one].over(self.facts.get(name, UNKNOWN)) for name, one in ids.items() if one in rows}
+        new = {one: self.facts.get(like(one), UNKNOWN) for one in {*ids.values()} & rows.keys() - self.facts.keys()}
+        facts |= {
+            name: rows[one].over(self.facts.get(name) or new.get(one, UNKNOWN))
+            for name, one in ids.items()
+            if one in rows
+        }
         models = tuple(name for name in ids if facts.get(name, UNKNOWN).listed)
         lacking = frozenset(name for name in self.models if name not in named)
         whole = [name for name in models if name not in lacking and ids[name] == name]
@@ -277,7 +285,7 @@ def nearest(model: str, known: Iterable[str]) -> str:
     family, version, words = _parts(model)
 
     def distance(other: str) -> Any:
-        its_family, its_version, its_words = _parts(other)
+        its_family, its_version, its_words = _known_parts(other)
         strange = len(words ^ its_words) / max(1, len(words | its_words))
         newer = its_version > version
         return its_family != family, strange, newer, tuple(part if newer else -part for part in its_version)
@@ -304,6 +312,10 @@ def _parts(model: str) -> tuple[str, tuple[int, ...], frozenset[str]]:
     version = next((word for word in words if word[0].isdigit()), "0")
     numbers = [int(number[:9]) for number in version.split(".")]
     return family, (*numbers, 0, 0)[:3], frozenset(words) - {version}
+
+
+#: Each of many new ids is compared with the same known ones.
+_known_parts = lru_cache(maxsize=1024)(_parts)
 
 
 def _grouped(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[Catalog, list[str]]]:

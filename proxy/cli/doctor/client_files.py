@@ -7,66 +7,22 @@ project's, the project's local ones.
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import re
 import shutil
-import signal
-import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Event
 
 from proxy.cli.doctor.finding import Finding, Setup, note, ok, warn
-
-#: A file of settings is some kilobytes.
-MAX_BYTES = 4 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class ClientFile:
-    """The parsed file; `problem`: why it cannot be read."""
-
-    path: Path
-    content: Mapping[str, Any]
-    problem: str = ""
-
-
-def claude_files(setup: Setup) -> list[ClientFile]:
-    """The existing settings files of Claude Code, the strongest last."""
-    own = Path(setup.environment.get("CLAUDE_CONFIG_DIR") or setup.home / ".claude")
-    here = Path.cwd() / ".claude"
-    wanted = (own / "settings.json", here / "settings.json", here / "settings.local.json")
-    return [file for path in dict.fromkeys(wanted) if (file := _read(path, json.loads)) is not None]
-
-
-def codex_file(setup: Setup) -> ClientFile | None:
-    """The settings of Codex CLI."""
-    folder = Path(setup.environment.get("CODEX_HOME") or setup.home / ".codex")
-    return _read(folder / "config.toml", tomllib.loads)
-
-
-def _read(path: Path, parse: Any) -> ClientFile | None:
-    try:
-        with path.open("rb") as file:
-            content = parse(file.read(MAX_BYTES).decode("utf-8-sig"))
-    except FileNotFoundError:
-        return None
-    except NotADirectoryError:
-        return None
-    except OSError as error:
-        return ClientFile(path, {}, str(error.strerror))
-    except (ValueError, RecursionError) as error:
-        return ClientFile(path, {}, f"it is not well-formed ({str(error).splitlines()[0] or type(error).__name__})")
-    return ClientFile(path, content) if isinstance(content, dict) else ClientFile(path, {}, "it holds no object")
+from proxy.cli.launch.asking import ask
+from proxy.cli.launch.own_files import ClientFile, claude_files
 
 
 def models_in_files(setup: Setup) -> list[tuple[str, str]]:
     """Models that the settings of Claude Code name, each with its place."""
     found = []
-    for file in claude_files(setup):
+    for file in claude_files(setup.environment):
         if isinstance(model := file.content.get("model"), str):
             found.append((f"model in {file.path}", model))
         picker = file.content.get("modelPicker")
@@ -109,7 +65,7 @@ class Environment:
 def claude_environment(setup: Setup) -> Environment:
     """The variables of the shell, overridden by the `env` blocks."""
     values, places = dict(setup.environment), {}
-    for file in claude_files(setup):
+    for file in claude_files(setup.environment):
         block = file.content.get("env")
         for name, value in block.items() if isinstance(block, dict) else ():
             values[name], places[name] = str(value), file.path
@@ -119,7 +75,7 @@ def claude_environment(setup: Setup) -> Environment:
 def check_claude_files(setup: Setup) -> Sequence[Finding]:
     """Checks for files that cannot be read, and for those that win over the shell."""
     found: list[Finding] = []
-    for file in claude_files(setup):
+    for file in claude_files(setup.environment):
         if file.problem:
             why = f"{file.problem}: Claude Code ignores it or does not start"
             found.append(warn(f"{file.path} cannot be read", why, f"edit {file.path}"))
@@ -144,10 +100,10 @@ def _replacing(file: ClientFile, setup: Setup) -> Iterator[Finding]:
             yield note(f"{file.path} has an apiKeyHelper", why, f"remove apiKeyHelper from {file.path}")
 
 
-#: command -> the client, and the versions that were tried; see the table of docs/clients
+#: command -> the client, and the versions that were tried: those of the table of docs/clients, then others by hand
 TRIED = {
-    "claude": ("Claude Code", ("2.1.330", "2.1.197")),
-    "codex": ("Codex CLI", ("0.169.0",)),
+    "claude": ("Claude Code", ("2.1.330", "2.1.197", "2.1.332")),
+    "codex": ("Codex CLI", ("0.169.0", "0.171.0")),
     "opencode": ("opencode", ("1.18.33",)),
     "qwen": ("Qwen Code", ("0.24.4",)),
     "cn": ("Continue", ("1.5.47",)),
@@ -157,8 +113,8 @@ TRIED = {
 #: Seconds for a client to answer: a slow one needs one or two; one that waits for input is ended.
 VERSION_S = 8.0
 _VERSION = re.compile(r"\b\d+(?:\.\d+)+\b")
-#: Bytes that are read of a client's output.
-MAX_OUTPUT_BYTES = 4096
+#: Bytes of its output; one that prints more is ended.
+MAX_OUTPUT_BYTES = 64 * 1024
 
 
 async def check_versions(setup: Setup) -> Sequence[Finding]:
@@ -182,38 +138,12 @@ def _of(name: str, place: str, version: str) -> Finding:
 
 
 async def _version(place: str, setup: Setup) -> str:
-    """The version, "" without one. The client writes to a file: a process that it started might keep a pipe open, and
-    would be waited for."""
-    with tempfile.TemporaryFile() as output:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                place,
-                "--version",
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=asyncio.subprocess.STDOUT,
-                env=dict(setup.environment),
-                start_new_session=True,
-            )
-        except OSError:
-            return ""
-        try:
-            async with asyncio.timeout(VERSION_S):
-                await process.wait()
-        except TimeoutError:
-            return ""
-        finally:
-            if process.returncode is None:
-                _end(process)
-                await process.wait()
-        output.seek(0)
-        found = _VERSION.search(output.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace"))
-        return found[0] if found else ""
-
-
-def _end(process: asyncio.subprocess.Process) -> None:
-    """Ends a process, with all that it started where processes have groups."""
+    """The version, "" without one."""
+    command, given_up = [place, "--version"], Event()
+    bounds = (VERSION_S, MAX_OUTPUT_BYTES)
     try:
-        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
-    except ProcessLookupError:  # it ended at this moment
-        pass
+        answer = await asyncio.to_thread(ask, command, setup.environment, *bounds, "both", given_up.is_set)
+    finally:
+        given_up.set()  # Ctrl-C would wait for the thread
+    found = _VERSION.search(answer.output.decode("utf-8", "replace"))
+    return found[0] if found else ""

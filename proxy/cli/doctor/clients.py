@@ -10,17 +10,15 @@ from urllib.parse import urlsplit
 
 from proxy.cli.banner import reachable
 from proxy.cli.doctor.client_files import (
-    ClientFile,
     Environment,
     check_claude_files,
     check_versions,
     claude_environment,
-    claude_files,
-    codex_file,
     models_in_files,
 )
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
 from proxy.cli.launch.client_environment import ELSEWHERE
+from proxy.cli.launch.own_files import ClientFile, claude_files, codex_file
 from proxy.cli.models import offering
 from proxy.core.outgoing_proxies import Exemptions
 from proxy.core.routing import ALIASES, Catalog, normalise_model, route, without_claude
@@ -135,7 +133,7 @@ def _keys(seen: Environment, setup: Setup) -> Iterator[Finding]:
         why = "Claude Code asks which of them counts, or warns with each start"
         yield warn(f"{_TOKEN} and {_KEY} are both set", why, seen.unset(_KEY, setup))
     if not token and not key:
-        if not any(file.content.get("apiKeyHelper") for file in claude_files(setup)):
+        if not any(file.content.get("apiKeyHelper") for file in claude_files(setup.environment)):
             yield warn(f"{_TOKEN} is not set", "Claude Code asks for a sign-in", _with_key(setup, "claude"))
     elif not any(_opens(one, setup) for one in (token, key) if one):
         name = _TOKEN if token else _KEY
@@ -251,7 +249,7 @@ def _openai_routes(what: str, setup: Setup) -> Iterator[Finding]:
 
 def check_codex(setup: Setup) -> Sequence[Finding]:
     """Checks the providers in Codex CLI's config.toml that lead to this machine."""
-    file = codex_file(setup)
+    file = codex_file(setup.environment)
     if file is None:
         return []
     if file.problem:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from proxy.cli.account import SignIn
 from proxy.cli.command import Context
 from proxy.cli.config_file import ConfigFile
+from proxy.cli.launch.own_files import home_of
 from proxy.cli.launch.shells import SHELLS, Shell, usual_shell
 from proxy.cli.paths import config_root, state_root
 from proxy.config import Config
@@ -97,7 +98,7 @@ class Setup:
 
     @property
     def home(self) -> Path:
-        return Path(self.environment.get("HOME") or self.environment.get("USERPROFILE") or "/")
+        return home_of(self.environment)
 
     @property
     def shell(self) -> Shell:

@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlsplit
 
 from proxy.auth.jwt import claims
 from proxy.auth.store import MAX_FILE_BYTES
-from proxy.cli.doctor.client_files import claude_files
 from proxy.cli.doctor.finding import Setup
+from proxy.cli.launch.own_files import claude_files
 from proxy.core.hiding.keys import Level
 from proxy.core.hiding.secret import BLANK, Secret, length_note
 from proxy.core.hiding.texts import redacted_error
@@ -95,7 +95,7 @@ def _quoted(found: re.Match[str]) -> str:
 
 def _secrets(setup: Setup) -> Iterator[str]:
     yield from _of_variables(setup.environment)
-    for file in claude_files(setup):
+    for file in claude_files(setup.environment):
         block = file.content.get("env")
         yield from _of_variables(block if isinstance(block, dict) else {})
     for setting in settings_of(setup.context.providers):

@@ -8,8 +8,8 @@ from typing import Any
 
 from proxy.cli.launch.usable_models import UsableModel
 
-#: Rows of the picker, and names with a window: one argument of a program has a bound.
-MAX_ROWS, MAX_WINDOWS = 150, 300
+#: Rows of the picker, and names with a window.
+MAX_ROWS, MAX_WINDOWS = 300, 600
 #: The model of the client's own whose window a row gets that has another one than the session's first model: that
 #: window is a million tokens, and the row's own is where the client compacts.
 _LIKE = "claude-opus-5-5"
@@ -32,7 +32,7 @@ def picker_settings(
     own = theirs or {}
     settings: dict[str, Any] = {}
     if PICKER not in own:
-        shown = [model for model in models if model.shown][:MAX_ROWS]
+        shown = [model for model in models if model.shown and _compacts_in_time(model.facts.context, window)][:MAX_ROWS]
         settings[PICKER] = {"options": [_option(model, window) for model in shown]}
     if COMPACTS_AT not in own:
         sizes = {model.name: model.facts.context for model in models[:MAX_WINDOWS]}
@@ -41,6 +41,11 @@ def picker_settings(
         if _is_window(window):
             settings[COMPACTS_AT] = window
     return settings
+
+
+def _compacts_in_time(context: int | None, window: int | None) -> bool:
+    """Whether the client can be made to compact before the end of this window, by its size or as the first model's."""
+    return context is None or context == window or context >= _LEAST_WINDOW
 
 
 def _is_window(value: Any) -> bool:

@@ -52,7 +52,12 @@ class Served:
     @property
     def window(self) -> int | None:
         """Tokens of the model's context window, if known."""
-        return self.catalog.facts_of(normalise_model(self.model)).context
+        return self.catalog.facts_of(self.meant).context
+
+    @property
+    def meant(self) -> str:
+        """The listed model that the name means, without a hint, an alias or Claude Code's `claude-`."""
+        return self.catalog.resolved(without_claude(normalise_model(self.model), [self.catalog]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +109,30 @@ def codex(served: Served) -> list[Variable]:
     return [Variable(CODEX_KEY, served.key or NO_KEY, choice=False)]
 
 
-def codex_options(served: Served, *, model: bool, catalog: str = "") -> list[str]:
+def toml_text(value: str) -> str:
+    """A basic string of TOML.
+
+    >>> toml_text('/a "b"/\U0001f600\x7f')
+    '"/a \\\\"b\\\\"/\U0001f600\\\\u007f"'
+    """
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def codex_options(served: Served, *, model: bool, catalog: str | None = None) -> list[str]:
     """The options of Codex that replace its file. The user's own options follow them, and so take precedence.
 
     model    whether we choose the model
-    catalog  the setting that names a catalogue of models, "" for none. It has the windows: one here would hold for
-             every model.
+    catalog  the setting that names a catalogue of models, "" where the user's file names one, None for none. It has
+             the windows: one here would hold for every model.
     """
     place = {"name": "model-proxy", "base_url": f"{served.url}/v1", "wire_api": "responses", "env_key": CODEX_KEY}
-    table = ",".join(f"{name}={json.dumps(value)}" for name, value in place.items())
+    table = ",".join(f"{name}={toml_text(value)}" for name, value in place.items())
     settings = [f"model_providers.model-proxy={{{table}}}", 'model_provider="model-proxy"']
     if model:
-        settings.append(f"model={json.dumps(served.model)}")
+        settings.append(f"model={toml_text(served.model)}")
     if catalog:
         settings.append(catalog)
-    elif served.window is not None:
+    elif catalog is None and served.window is not None:
         settings.append(f"model_context_window={served.window}")
     return [word for setting in settings for word in ("-c", setting)]
 
@@ -212,7 +226,7 @@ def served_model(url: str, config: Config, providers: Sequence[Entry], first: En
 
 def _catalog_of(model: str, config: Config, providers: Sequence[Entry], first: Entry) -> Catalog:
     catalogs = [entry.catalog_now(config) for entry in providers if entry.build is not None]
-    plain = without_claude(normalise_model(model), catalogs)
+    plain = without_claude(normalise_model(model), catalogs) if config.claude_names else normalise_model(model)
     found = route(plain, catalogs, alias_provider=first.label)  # Claude Code learns what its own names mean
     if found is None:
         near = proposal(cut(plain), catalogs, config.alias_provider)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from proxy.cli.launch.usable_models import UsableModel
+from proxy.core.models import tokens_in
 from proxy.core.routing import nearest
 
 Row = Mapping[str, Any]
@@ -77,11 +78,12 @@ unchanged lines around a change, exactly as they are in the file; `@@` with a li
 - Before a longer step, say in one sentence what you are about to do.
 """
 
+#: Members of every row of ours: what is said of one model is untrue for another.
+_OWN: Row = {"additional_speed_tiers": [], "availability_nux": None, "model_specialty": None, "upgrade": None}
+
 #: Members of every row for a model that is not OpenAI's.
 _TRANSLATED: Row = {
-    "additional_speed_tiers": [],
     "apply_patch_tool_type": "freeform",  # becomes a function with the grammar in its description
-    "availability_nux": None,
     "comp_hash": None,
     "default_reasoning_summary": "auto",
     "default_verbosity": None,
@@ -117,11 +119,18 @@ _BARE: Row = {
 
 
 def codex_catalog(installed: Sequence[Row], models: Sequence[UsableModel]) -> dict[str, Any]:
-    """The catalogue: rows of the installed Codex as they are, if the user has that provider, then rows of ours.
+    """The catalogue: rows of the installed Codex as they are, if the user has that provider, then rows of ours. Of the
+    former no picker shows what the list of the service lacks, where that is known.
 
     installed  the rows of `codex debug models`, none where they are not known
     """
-    kept = [row for row in installed if any(model.label == _OWNER for model in models)]
+    owned = {model.name: model for model in models if model.label == _OWNER}
+    listed = {name for name, model in owned.items() if model.facts.listed}
+    known_list = any(model.offered for model in owned.values())
+    kept = [
+        {**row, "visibility": "hide"} if known_list and row["slug"] not in listed else row
+        for row in (installed if owned else ())
+    ]
     known = {row["slug"] for row in kept}
     own = [model for model in models if model.name not in known]
     titles = Counter(_title(model) for model in own) + Counter(str(row.get("display_name")) for row in kept)
@@ -145,33 +154,41 @@ def _number(value: Any) -> int:
 
 def _row(model: UsableModel, installed: Sequence[Row], words: Mapping[str, str]) -> dict[str, Any]:
     """A row of ours, without its place in the picker."""
-    of_owner = model.label == _OWNER and bool(installed)
-    row = dict(_alike(model, installed) if of_owner else _plain(installed))
-    row |= {
-        "slug": model.name,
-        "description": model.about,
-        "upgrade": None,
-        "visibility": "list" if model.shown else "hide",
-        **_window(model, row if of_owner else {}),
-    }
+    named = {"slug": model.name, "visibility": "list" if model.shown else "hide"}
+    alike = _alike(model, installed) if model.label == _OWNER else None
+    of_owner = alike is not None
+    if alike is not None and alike["slug"] == model.base:
+        return {**alike, **named}
+    row = dict(alike or _plain(installed))
+    row |= {**named, **_OWN, "description": model.about, **_window(model, alike or {}), **_efforts(model, words)}
     if not of_owner:
         row |= _TRANSLATED
         row["base_instructions"] = INSTRUCTIONS.format(name=model.name)
     if model.facts.sees is not None or not of_owner:
-        row["input_modalities"] = ["text", "image"] if model.facts.sees else ["text"]
-    if model.facts.efforts is not None or not of_owner:
-        row |= _efforts(model, words)
-    if of_owner and model.facts.tiers is not None:
-        row["service_tiers"] = [one for one in row.get("service_tiers") or () if one.get("id") in model.facts.tiers]
+        row["input_modalities"] = ["text"] if model.facts.sees is False else ["text", "image"]
+    if of_owner:
+        offered, tiers = _objects(row.get("service_tiers")), model.facts.tiers
+        row["service_tiers"] = [one for one in offered if tiers is None or one.get("id") in tiers]
     return row
 
 
-def _alike(model: UsableModel, installed: Sequence[Row]) -> Row:
-    """The installed row that a model of the same vendor resembles most, of its lane where that is known."""
-    lite = model.facts.lite
-    rows = {row["slug"]: row for row in installed if lite is None or bool(row.get("use_responses_lite")) is lite}
-    rows = rows or {row["slug"]: row for row in installed}
-    return rows[nearest(model.name, rows)]
+def _alike(model: UsableModel, installed: Sequence[Row]) -> Row | None:
+    """The installed row of the model that a name means; else of the listed one that a model of the same vendor
+    resembles most, of its lane where that is known. None without any."""
+    by_name, lite = {row["slug"]: row for row in installed}, model.facts.lite
+    if model.base in by_name:
+        return by_name[model.base]
+    rows = {
+        name: row
+        for name, row in by_name.items()
+        if row.get("visibility") != "hide" and (lite is None or bool(row.get("use_responses_lite")) is lite)
+    }
+    return rows[nearest(model.base or model.name, rows)] if rows else None
+
+
+def _objects(value: Any) -> list[Row]:
+    """The objects of a list; another version of Codex may have others."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def _plain(installed: Sequence[Row]) -> Row:
@@ -182,7 +199,7 @@ def _plain(installed: Sequence[Row]) -> Row:
 
 def _window(model: UsableModel, alike: Row) -> dict[str, Any]:
     """The members about the window. It compacts while the longest answer still fits."""
-    context = model.facts.context or alike.get("context_window") or _ASSUMED_WINDOW
+    context = model.facts.context or tokens_in(alike.get("context_window")) or _ASSUMED_WINDOW
     largest = max(context, model.facts.largest or 0)
     compacts: int | None = None
     output = model.facts.output or 0
@@ -203,5 +220,5 @@ def _efforts(model: UsableModel, words: Mapping[str, str]) -> dict[str, Any]:
 
 def _words(installed: Iterable[Row]) -> dict[str, str]:
     """What the installed rows say of each effort."""
-    levels = [level for row in installed for level in row.get("supported_reasoning_levels") or ()]
-    return {str(level.get("effort")): str(level.get("description")) for level in levels if isinstance(level, Mapping)}
+    levels = [level for row in installed for level in _objects(row.get("supported_reasoning_levels"))]
+    return {str(level.get("effort")): str(level.get("description")) for level in levels}

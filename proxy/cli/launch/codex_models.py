@@ -3,42 +3,86 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import tempfile
+import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from proxy.auth.store import write_private
+from proxy.cli.launch.asking import ClientAnswer, ask
+from proxy.cli.launch.client_environment import toml_text
 from proxy.cli.launch.codex_catalog import Row, codex_catalog
+from proxy.cli.launch.given_files import given_file
+from proxy.cli.launch.own_files import codex_file
 from proxy.cli.launch.usable_models import UsableModel
 
-#: Codex answers in a tenth of a second; with a ChatGPT login it may ask its service first.
-ASK_S = 5.0
+#: Seconds for one answer, and for all of a launch. Codex answers in a tenth of a second; with a ChatGPT login it may
+#: ask its service first.
+ANSWER_S, ASK_S = 3.0, 6.0
 #: Newer versions print a megabyte.
 MAX_BYTES = 16 * 1024 * 1024
 MAX_ROWS = 1000
+#: Characters of an error of Codex that are shown.
+_MAX_SHOWN = 300
 
-#: With what the service says, and without.
-_QUESTIONS = (("debug", "models"), ("debug", "models", "--bundled"))
+_MODELS, _BUNDLED = ("debug", "models"), "--bundled"
 SETTING = "model_catalog_json"
 
 
-def installed_rows(program: str, environment: Mapping[str, str]) -> list[Row]:
-    """The rows of the installed Codex; none when it says none in time."""
-    for question in _QUESTIONS:
-        if rows := _rows_in(_output([program, *question], environment)):
-            return rows
-    return []
+class CatalogUnfit(Exception):
+    """Codex cannot be given the catalogue; the message says why."""
 
 
-def _rows_in(output: bytes | None) -> list[Row]:
+class InstalledCodex:
+    """The Codex of a launch. All its answers share one deadline."""
+
+    def __init__(self, program: str, environment: Mapping[str, str]) -> None:
+        self._program = program
+        self._environment = environment
+        self._end = time.monotonic() + ASK_S
+
+    def _ask(self, *arguments: str, keeps: Literal["output", "errors"] = "output") -> ClientAnswer:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            return ClientAnswer(b"", f"it did not answer within {ASK_S:g} s")
+        command = [self._program, *_MODELS, *arguments]
+        return ask(command, self._environment, min(ANSWER_S, left), MAX_BYTES, keeps)
+
+    def rows(self) -> list[Row]:
+        """The rows that it knows; none when it says none in time. Those of a catalogue of the user's are not its
+        own."""
+        questions = ((_BUNDLED,),) if users_catalog(self._environment) else ((), (_BUNDLED,))
+        return next(filter(None, (_rows_in(self._ask(*question)) for question in questions)), [])
+
+    def check(self, path: Path) -> None:
+        """Raises CatalogUnfit when it cannot read this catalogue."""
+        answer = self._ask("-c", catalog_setting(path), keeps="errors")
+        if answer.problem:
+            lines = answer.output.decode(errors="replace").splitlines()
+            said = next((line for line in lines if line.startswith("Error")), "")
+            raise CatalogUnfit(": ".join(filter(None, (answer.problem, said[:_MAX_SHOWN]))))
+
+    def identity(self) -> str:
+        """A text that another version of the program does not have. Packages set times of change, so it is not one."""
+        try:
+            return f"{self._program} {Path(self._program).stat().st_ctime_ns}"
+        except OSError:
+            return self._program
+
+
+def users_catalog(environment: Mapping[str, str]) -> Path | None:
+    """The user's file of settings if it names a catalogue."""
+    file = codex_file(environment)
+    return file.path if file is not None and file.content.get(SETTING) else None
+
+
+def _rows_in(answer: ClientAnswer) -> list[Row]:
     """The rows of an answer; none when it has another form."""
     try:
-        answer: Any = json.loads(output or b"")
+        found: Any = None if answer.problem else json.loads(answer.output)
     except (ValueError, RecursionError):
         return []
-    rows = answer.get("models") if isinstance(answer, dict) else None
+    rows = found.get("models") if isinstance(found, dict) else None
     return [row for row in rows[:MAX_ROWS] if _is_row(row)] if isinstance(rows, list) else []
 
 
@@ -46,47 +90,29 @@ def _is_row(row: Any) -> bool:
     return isinstance(row, dict) and isinstance(row.get("slug"), str) and bool(row["slug"])
 
 
-def _output(command: Sequence[str], environment: Mapping[str, str]) -> bytes | None:
-    """What a program prints; None when it fails, prints more than MAX_BYTES, or is not done in time."""
-    try:
-        with tempfile.TemporaryFile() as file:
-            subprocess.run(  # noqa: S603
-                list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.DEVNULL,
-                env=dict(environment),
-                timeout=ASK_S,
-                check=True,
-            )
-            file.seek(0)
-            output = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-    return output if len(output) <= MAX_BYTES else None
-
-
-def catalog_text(program: str | None, environment: Mapping[str, str], models: Sequence[UsableModel]) -> str:
-    """The catalogue as JSON, for the Codex that is installed, if one is."""
-    rows = [] if program is None else installed_rows(program, environment)
+def _text(rows: Sequence[Row], models: Sequence[UsableModel]) -> str:
     return json.dumps(codex_catalog(rows, models), indent=2) + "\n"
+
+
+def catalog_text(environment: Mapping[str, str], models: Sequence[UsableModel]) -> str:
+    """The catalogue as JSON, for the Codex that is installed, if one is."""
+    program = shutil.which("codex", path=environment.get("PATH"))
+    return _text([] if program is None else InstalledCodex(program, environment).rows(), models)
 
 
 def catalog_setting(path: Path) -> str:
     """The setting of Codex that names the file."""
-    return f"{SETTING}={json.dumps(str(path))}"
+    return f"{SETTING}={toml_text(str(path))}"
 
 
-def give_catalog(path: Path, program: str, environment: Mapping[str, str], models: Sequence[UsableModel]) -> bool:
-    """Writes the catalogue, unless the file has it already; whether this Codex can read it."""
-    text = catalog_text(program, environment, models).encode()
+def give_catalog(folder: Path, program: str, environment: Mapping[str, str], models: Sequence[UsableModel]) -> Path:
+    """Writes the catalogue below a folder, unless it is there. Raises CatalogUnfit."""
+    codex = InstalledCodex(program, environment)
     try:
-        if path.is_file() and path.read_bytes() == text:
-            return True
-        write_private(path, text)
-    except OSError:
-        return False
-    if _output([program, *_QUESTIONS[0], "-c", catalog_setting(path)], environment) is not None:
-        return True
-    path.unlink(missing_ok=True)
-    return False
+        str(folder).encode()
+        text = _text(codex.rows(), models)
+        return given_file(folder, "codex-models", text, reader=codex.identity(), check=codex.check)
+    except UnicodeError:
+        raise CatalogUnfit(f"{folder!s:.200} is no UTF-8".encode("ascii", "backslashreplace").decode()) from None
+    except OSError as error:
+        raise CatalogUnfit(f"{error.filename or folder}: {error.strerror or error}") from None

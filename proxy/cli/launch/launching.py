@@ -12,11 +12,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from proxy.cli.account import SignIn, cures, sign_ins, usable_labels
 from proxy.cli.banner import reachable
@@ -40,9 +38,11 @@ from proxy.cli.launch.client_environment import (
     served_model,
     without_elsewhere,
 )
-from proxy.cli.launch.codex_models import catalog_setting, give_catalog
+from proxy.cli.launch.codex_models import SETTING, CatalogUnfit, catalog_setting, give_catalog, users_catalog
+from proxy.cli.launch.given_files import given_file
+from proxy.cli.launch.own_files import claude_files, codex_file, merged
 from proxy.cli.launch.shells import SHELLS, Shell, usual_shell
-from proxy.cli.launch.usable_models import UsableModel, usable_models
+from proxy.cli.launch.usable_models import UsableModel, usable_models, with_chosen
 from proxy.cli.launch.users import UNUSED_S
 from proxy.cli.models import offering
 from proxy.cli.paths import state_root
@@ -117,60 +117,32 @@ def return_to_folder(environment: Mapping[str, str]) -> None:
         os.chdir(folder)
 
 
-#: A longer file is not one of settings.
-_MAX_BYTES = 1024 * 1024
-
-
 def claude_model(environment: Mapping[str, str]) -> str | None:
     """The model that the user's variables or settings choose for Claude Code."""
-    named = (settings.get("model") for _, settings in _claude_settings(environment))
+    named = (file.content.get("model") for file in reversed(claude_files(environment)))
     return environment.get("ANTHROPIC_MODEL") or next((one for one in named if isinstance(one, str) and one), None)
 
 
 def settings_elsewhere(environment: Mapping[str, str]) -> list[str]:
     """Warnings about settings that would direct Claude Code elsewhere, and that are overridden."""
     said = []
-    for path, settings in _claude_settings(environment):
-        variables = settings.get("env")
+    for file in reversed(claude_files(environment)):
+        variables = file.content.get("env")
         names = [name for name in _PLACES if isinstance(variables, dict) and variables.get(name)]
-        names += [name for name in ("apiKeyHelper",) if settings.get(name)]
+        names += [name for name in ("apiKeyHelper",) if file.content.get(name)]
         if names:
-            said.append(f"{', '.join(names)} of {path}: not used here")
+            said.append(f"{', '.join(names)} of {file.path}: not used here")
     return said
 
 
 _PLACES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
 
 
-def _claude_settings(environment: Mapping[str, str]) -> Iterable[tuple[Path, Mapping[str, Any]]]:
-    """Yields the settings of Claude Code, by precedence."""
-    project = Path(".claude")
-    for path in (project / "settings.local.json", project / "settings.json", _users_settings(environment)):
-        if (read := _read_file(path, json.loads)) is not None:
-            yield path, read
-
-
-def _users_settings(environment: Mapping[str, str]) -> Path:
-    """The file of Claude Code's settings that is the user's, and no project's."""
-    own = environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME", "")) / ".claude"
-    return Path(own) / "settings.json"
-
-
 def codex_model(environment: Mapping[str, str]) -> str | None:
     """The model that the user's file chooses for Codex."""
-    own = Path(environment.get("CODEX_HOME") or Path(environment.get("HOME", "")) / ".codex")
-    model = (_read_file(own / "config.toml", tomllib.loads) or {}).get("model")
+    file = codex_file(environment)
+    model = None if file is None else file.content.get("model")
     return model if isinstance(model, str) and model else None
-
-
-def _read_file(path: Path, parse: Any) -> Mapping[str, Any] | None:
-    """The content of a file; None when it cannot be read, which the client itself will report."""
-    try:
-        with path.open("rb") as file:
-            parsed = parse(file.read(_MAX_BYTES).decode())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return parsed if isinstance(parsed, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +160,11 @@ class ClientStart:
     arguments: Sequence[str]
     model: bool
 
+    @property
+    def folder(self) -> Path:
+        """Where the files are that it is given."""
+        return self.out.background.state / "pickers"
+
 
 def _claude_options(start: ClientStart, environment: Mapping[str, str]) -> list[str]:
     """The settings of the picker. Of several options `--settings` the client reads the last, so one of the user stands
@@ -195,9 +172,13 @@ def _claude_options(start: ClientStart, environment: Mapping[str, str]) -> list[
     if _asks_settings(start.arguments):
         warn(f"your --settings are used, so the picker (/model) has no models of ours: put {PICKER} into them")
         return []
-    theirs = _read_file(_users_settings(environment), json.loads)
-    settings = picker_settings(start.out.models(), start.served.window, theirs)
-    return ["--settings", json.dumps(settings, separators=(",", ":"))]
+    settings = picker_settings(start.out.models(), start.served.window, merged(claude_files(environment)))
+    try:
+        file = given_file(start.folder, "claude-settings", json.dumps(settings, indent=2) + "\n")
+    except OSError as error:
+        warn(f"the picker (/model) has no models of ours: {error.filename or start.folder}: {error.strerror or error}")
+        return []
+    return ["--settings", str(file)]
 
 
 def _asks_settings(arguments: Sequence[str]) -> bool:
@@ -206,12 +187,16 @@ def _asks_settings(arguments: Sequence[str]) -> bool:
 
 def _codex_options(start: ClientStart, environment: Mapping[str, str]) -> list[str]:
     """The provider and the catalogue of models. A Codex that cannot read that still gets the window of its model."""
-    background = start.out.background
-    path = background.state / "launched" / ("codex-sandbox.json" if background.sandbox else "codex-models.json")
-    given = give_catalog(path, start.program, environment, start.out.models(any_tools=True))
-    if not given:
-        warn(f"this Codex takes no catalogue of models ({path}): its picker (/model) has its own models only")
-    return codex_options(start.served, model=start.model, catalog=catalog_setting(path) if given else "")
+    if theirs := users_catalog(environment):
+        warn(f"{SETTING} of {theirs} is used, so the picker (/model) has its models only: remove it there for all")
+        return codex_options(start.served, model=start.model, catalog="")
+    models = with_chosen(start.out.models(any_tools=True), start.served)
+    try:
+        catalog = catalog_setting(give_catalog(start.folder, start.program, environment, models))
+    except CatalogUnfit as why:
+        warn(f"this Codex gets no catalogue of models, so its picker (/model) has its own only: {why}")
+        return codex_options(start.served, model=start.model)
+    return codex_options(start.served, model=start.model, catalog=catalog)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from proxy.cli.launch.client_environment import Served
 from proxy.config import Config
 from proxy.core.models import ModelFacts
 from proxy.core.routing import Catalog
@@ -13,7 +14,9 @@ from proxy.providers.entry import Entry
 #: Endings of names that ask for a faster tier of a listed model. They are served, and have no row of their own.
 _TIERS = ("-fast", "-ultrafast")
 #: What precedes the rest of a longer name for the same model: `opencode-go/` and `kimi-`.
-_BREAKS = ("/", "-")
+_BREAKS = "/-"
+#: Most names of one provider: a service may list a thousand, and a row of Codex may take a hundred kilobytes.
+MAX_NAMES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class UsableModel:
     label    of its provider
     product  the subscription that serves it
     shown    whether a picker lists it; a second name of a model is only known
+    offered  whether the list of its service is known, which then has all models of the account
+    base     the listed model that it is another name of, "" for none
     """
 
     name: str
@@ -30,6 +35,8 @@ class UsableModel:
     product: str
     facts: ModelFacts
     shown: bool = True
+    offered: bool = False
+    base: str = ""
 
     @property
     def about(self) -> str:
@@ -60,13 +67,26 @@ def usable_models(
 
 def _of(entry: Entry, catalog: Catalog, *, described: bool) -> Iterator[UsableModel]:
     """The models of one catalogue. `described`: whether another model describes pictures for those without eyes."""
-    names = [name for name in catalog.shown if not is_tier(name, catalog.shown)]
+    known = frozenset(catalog.shown)
+    names = [name for name in catalog.shown if not is_tier(name, known)][:MAX_NAMES]
+    ends = {name[place + 1 :] for name in names for place, char in enumerate(name) if char in _BREAKS}
     for name in names:
         facts = catalog.facts_of(name)
         if described and facts.sees is False:
             facts = replace(facts, sees=True)
-        longer = any(other.endswith(mark + name) for mark in _BREAKS for other in names)
-        yield UsableModel(name, catalog.label, entry.product, facts, facts.listed and not longer)
+        shown, offered = facts.listed and name not in ends, entry.offered is not None
+        yield UsableModel(name, catalog.label, entry.product, facts, shown, offered)
+
+
+def with_chosen(models: Sequence[UsableModel], served: Served) -> list[UsableModel]:
+    """These models, with a row that no picker shows for the chosen one where it has none: an alias, or a model that
+    the plan lacks."""
+    if any(model.name == served.model for model in models):
+        return list(models)
+    catalog, meant = served.catalog, served.meant
+    own = UsableModel(served.model, catalog.label, catalog.service, catalog.facts_of(meant))
+    known = next((model for model in models if model.name == meant), own)
+    return [*models, replace(known, name=served.model, shown=False, base=meant)]
 
 
 def is_tier(name: str, names: Collection[str]) -> bool:

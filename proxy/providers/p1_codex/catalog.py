@@ -100,15 +100,19 @@ CATALOG = Catalog(
     reviewer="gpt-5.6-luna",
     aliases=ALIAS_TARGETS,
     followed=True,
-    facts={name: ModelFacts(row.context) for row in MODELS.values() for name in (row.id, row.id + FAST)},
+    facts={
+        name: ModelFacts(row.context, lite=row.lite, listed=row.listed)
+        for row in MODELS.values()
+        for name in (row.id, row.id + FAST)
+    },
 )
 
 
 @lru_cache(maxsize=CACHED)
 def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
     """The catalogue with what the service offers, and these ids added."""
-    now = CATALOG.offering(offered, _names, lambda name: without_tier(name, added, offered)[0])
-    return now.extended((name + fast, base) for name, base in added for fast in ("", FAST))
+    now = CATALOG.offering(offered, _names, lambda name: without_tier(name, added, offered)[0], like)
+    return now.extended((name + fast, base or like(name)) for name, base in added for fast in ("", FAST))
 
 
 def _names(model: str, facts: ModelFacts) -> Iterator[str]:

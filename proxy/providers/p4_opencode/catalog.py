@@ -107,8 +107,15 @@ CATALOG = Catalog(
 @lru_cache(maxsize=CACHED)
 def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
     """The catalogue with what the service offers, and these ids added."""
-    own, now = dict(added), CATALOG.offering(offered, _names_offered, bare)
-    return now.extended((name, PREFIX + own[bare(name)]) for name in _names(own))
+    own, now = dict(added), CATALOG.offering(offered, _names_offered, bare, _like)
+    return now.extended(
+        (name, PREFIX + own[bare(name)] if own[bare(name)] else _like(bare(name))) for name in _names(own)
+    )
+
+
+def _like(model: str) -> str:
+    """The name of our table that a new id resembles."""
+    return PREFIX + nearest(model, MODELS)
 
 
 def _names_offered(model: str, _facts: ModelFacts) -> Iterator[str]:

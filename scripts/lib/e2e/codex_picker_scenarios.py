@@ -18,18 +18,16 @@ from proxy.sandbox import Sandbox
 
 SCENARIOS: Scenarios[Codex] = Scenarios()
 
-#: One of each provider and each wire; the last one as p1 has it, too.
-MODELS = (
-    "gpt-5.6-sol",
-    "gpt-5.4",
+#: Those that get the tools of other models than OpenAI's: of each provider and wire; the last one as p1 has it, too.
+TRANSLATED = (
     "kimi-for-coding",
     "grok-4.6",
     "opencode-go/kimi-k2.6",
     "opencode-go/minimax-m3",
     "opencode-go/gpt-5.6-luna",
 )
-#: Those that get the tools of other models than OpenAI's.
-TRANSLATED = MODELS[2:]
+#: And p1's: first one that this Codex does not know, before the service was asked what it offers; also an alias.
+MODELS = ("gpt-5.4-mini", "gpt-5.3-codex", "gpt-5.3-codex-spark", "gpt-5.4", "gpt-5.6-sol", "opus", *TRANSLATED)
 _EXEC = ("exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
 _NO_METADATA = "Model metadata"
 
@@ -71,8 +69,9 @@ async def no_model_lacks_metadata(codex: Codex, folder: Path) -> None:
             done = await _turn(codex, world, model, 'use exec_command: {"cmd": "echo from-$((1 + 1))"}')
             _quiet(done)
             expect("from-2" in done.text, f"{model} ran a command", done.finished)
-        file = folder / "state" / "model-proxy" / "launched" / "codex-models.json"
-        expect(file.stat().st_mode & 0o777 == 0o600, "the file is private", file.stat())
+        given = [*(folder / "state" / "model-proxy" / "pickers").iterdir()]
+        modes = {file.name: file.stat().st_mode & 0o777 for file in given}
+        expect(set(modes.values()) == {0o600}, "the files are private", modes)
 
 
 def _edits_with(model: str) -> Scenario[Codex]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from samples import rows
 
-from proxy.cli.launch.claude_picker import MAX_ROWS, picker_settings
+from proxy.cli.launch.claude_picker import MAX_ROWS, MAX_WINDOWS, picker_settings
 from proxy.cli.launch.usable_models import UsableModel
 from proxy.core.models import ModelFacts
 
@@ -58,14 +57,17 @@ def test_what_the_user_has_chosen_stays(theirs: dict[str, Any], members: dict[st
     assert picker_settings(MODELS, 272_000, theirs) == members
 
 
-def test_windows_that_the_client_would_refuse_are_left_out() -> None:
-    found = picker_settings([model("small", 5000)], 5000)
-    assert found["modelSettings"] == {} and "autoCompactWindow" not in found
+@rows("window, shown", [(5000, ["small"]), (272_000, [])])
+def test_windows_that_the_client_would_refuse_are_left_out(window: int, shown: list[str]) -> None:
+    """A row for a small model that is no first one would be compacted at a million tokens."""
+    found = picker_settings([model("small", 5000)], window)
+    assert found["modelSettings"] == {} and ("autoCompactWindow" in found) == (window == 272_000)
+    assert [row["model"] for row in found["modelPicker"]["options"]] == shown
 
 
-def test_all_of_it_fits_into_one_argument() -> None:
-    many = [model(f"{number:4}{'m' * 96}", 10**6, title="t" * 40) for number in range(1000)]
-    theirs = {"modelSettings": {f"{number:4}{'n' * 96}": {"autoCompactWindow": 10**6} for number in range(1000)}}
+def test_the_settings_have_a_bound() -> None:
+    many = [model(f"{number}", 10**6) for number in range(1000)]
+    theirs = {"modelSettings": {f"n{number}": {"autoCompactWindow": 10**6} for number in range(1000)}}
     settings = picker_settings(many, 272_000, theirs)
     assert len(settings["modelPicker"]["options"]) == MAX_ROWS
-    assert len(json.dumps(settings)) < 128 * 1024
+    assert len(settings["modelSettings"]) == 2 * MAX_WINDOWS

@@ -9,8 +9,10 @@ from typing import Any
 from samples import rows
 
 from proxy.cli.launch.codex_catalog import Row, codex_catalog
-from proxy.cli.launch.usable_models import UsableModel
+from proxy.cli.launch.usable_models import UsableModel, usable_models
+from proxy.config import Config
 from proxy.core.models import ModelFacts
+from proxy.providers.registry import PROVIDERS
 
 LEVELS = [{"effort": "low", "description": "theirs"}, {"effort": "ultra", "description": "delegates"}]
 LITE: Row = {
@@ -94,7 +96,7 @@ def test_the_efforts_that_the_picker_offers(facts: ModelFacts, efforts: list[str
     assert row["default_reasoning_level"] == default
 
 
-@rows("sees, kinds", [(True, ["text", "image"]), (False, ["text"]), (None, ["text"])])
+@rows("sees, kinds", [(True, ["text", "image"]), (False, ["text"]), (None, ["text", "image"])])
 def test_the_kinds_of_input(sees: bool | None, kinds: list[str]) -> None:
     assert row_of(replace(KIMI, facts=ModelFacts(sees=sees)))["input_modalities"] == kinds
 
@@ -115,8 +117,57 @@ def test_a_model_of_their_vendor_that_codex_does_not_know(name: str, lite: bool 
 
 def test_what_is_not_known_of_it_is_as_in_the_other_row() -> None:
     row = row_of(replace(SOL, name="gpt-8.1-sol", facts=ModelFacts()))
-    assert (row["context_window"], row["supported_reasoning_levels"]) == (272_000, LEVELS)
+    assert row["context_window"] == 272_000
     assert row["service_tiers"] == LITE["service_tiers"] and row["input_modalities"] == ["text", "image"]
+
+
+def test_what_is_said_of_one_model_alone_is_not_said_of_another() -> None:
+    special = {**LITE, "model_specialty": "cyber", "additional_speed_tiers": ["fast"], "availability_nux": {"a": 1}}
+    row = row_of(replace(SOL, name="gpt-8.1-sol", facts=ModelFacts()), [special])
+    alone = ("model_specialty", "additional_speed_tiers", "availability_nux", "upgrade")
+    assert [row[member] for member in alone] == [None, [], None, None]
+    assert [one["effort"] for one in row["supported_reasoning_levels"]] == ["low", "medium", "high"], "no `ultra`"
+
+
+@rows("lite, visibility", [(True, "hide"), (False, "list"), (None, "hide")])
+def test_no_model_is_made_after_a_row_that_is_hidden_or_of_another_lane(lite: bool | None, visibility: str) -> None:
+    row = row_of(replace(SOL, name="gpt-9", facts=ModelFacts(lite=lite)), [{**LITE, "visibility": visibility}])
+    assert (row["use_responses_lite"], row["tool_mode"], row["multi_agent_version"]) == (False, None, None)
+
+
+@rows("name", ["gpt-5.3-codex", "gpt-5.3-codex-spark", "gpt-5.4-mini", "gpt-5.4", "gpt-5.2"])
+def test_models_of_the_full_lane_get_a_row_of_it_before_their_service_was_asked(name: str) -> None:
+    found = {model.name: model for model in usable_models(PROVIDERS, Config(), {"p1"})}
+    row = row_of(found[name], [*INSTALLED, {**LITE, "slug": f"{name}-pro"}])
+    assert (row["use_responses_lite"], row["tool_mode"], row["full"]) == (False, None, True)
+
+
+def test_rows_that_the_list_of_the_account_lacks_or_hides_are_hidden() -> None:
+    hidden = replace(SOL, name="gpt-5.5", facts=ModelFacts(listed=False), offered=True)
+    made = codex_catalog([*INSTALLED, {**LITE, "slug": "gpt-7"}], [replace(SOL, offered=True), hidden])["models"]
+    shown = {row["slug"]: row.get("visibility") for row in made}
+    assert shown == {"gpt-8-sol": None, "gpt-5.5": "hide", "gpt-7": "hide"}
+    assert all("visibility" not in row for row in codex_catalog(INSTALLED, [SOL])["models"]), "no list is known"
+
+
+def test_another_name_of_an_installed_model_has_its_row() -> None:
+    opus = replace(SOL, name="opus", base="gpt-8-sol", shown=False)
+    assert row_of(opus) == {**LITE, "slug": "opus", "visibility": "hide", "display_name": "opus", "priority": 8}
+
+
+@rows(
+    "members",
+    [
+        {"supported_reasoning_levels": 3, "service_tiers": ["fast"]},
+        {"supported_reasoning_levels": ["low", 3], "service_tiers": 3},
+        {"context_window": "272k", "priority": "first", "display_name": 3},
+    ],
+)
+def test_rows_of_another_form_are_no_failure(members: Row) -> None:
+    made = codex_catalog(
+        [{**LITE, **members}], [replace(SOL, name="gpt-8.1-sol", facts=ModelFacts(tiers=("priority",)))]
+    )
+    assert [row["slug"] for row in made["models"]] == ["gpt-8-sol", "gpt-8.1-sol"]
 
 
 def test_two_models_of_one_title_go_by_their_names() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -20,7 +21,7 @@ from processes import Forked, environment, finished, forked
 from samples import rows
 
 from proxy.cli import main
-from proxy.cli.command import Context
+from proxy.cli.command import TYPED_FOLDER, Context
 from proxy.cli.launch.background import Background, answers, check_running, free_port
 from proxy.cli.launch.launching import set_out
 from proxy.cli.launch.users import Users
@@ -95,7 +96,10 @@ async def test_two_clients_share_one_proxy_and_get_their_arguments_signals_and_s
         )
         shown, options = await asyncio.gather(lines_of(claude), lines_of(codex))
         url = f"http://127.0.0.1:{world['PROXY_PORT']}"
-        assert shown[0] == "[--settings]" and '"modelPicker"' in shown[1] and "gpt-5.6-sol" not in shown[1]
+        assert shown[0] == "[--settings]"
+        settings = Path(shown[1][1:-1])
+        assert settings.stat().st_mode & 0o777 == 0o600 and "gpt-5.6-sol" not in settings.read_text()
+        assert "modelPicker" in json.loads(settings.read_text())
         assert shown[2:-1] == [
             *("[-p]", "[it's $HOME]", "[--help]", "[--]", "[--proxy-model]"),
             f"url={url} model=kimi-k2.7-code key= token=unused",
@@ -137,6 +141,45 @@ async def test_in_the_place_of_a_background_proxy_that_was_killed_another_is_sta
         for client in (first, second):
             _, err = await asyncio.wait_for(client.communicate(b"TERM\n"), 5)
             assert client.returncode == -signal.SIGTERM and b"Traceback" not in err
+
+
+def files(world: dict[str, str], here: Path) -> dict[str, Path]:
+    """Where the files are that a client itself reads."""
+    home = Path(world["HOME"])
+    return {
+        "own": home / ".claude" / "settings.json",
+        "project": here / ".claude" / "settings.json",
+        "local": here / ".claude" / "settings.local.json",
+        "codex": home / ".codex" / "config.toml",
+    }
+
+
+async def test_choices_in_all_files_of_a_client_stay(
+    world: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also behind a byte order mark."""
+    (here := tmp_path / "here").mkdir()
+    monkeypatch.chdir(here)
+    world |= {"HOME": str(tmp_path), TYPED_FOLDER: str(here)}
+    texts = {
+        "own": '\ufeff{"modelPicker": {"options": []}, "modelSettings": {"glm-5.3": {"autoCompactWindow": 300000}}}',
+        "project": '{"modelSettings": {"glm-5.2": {"autoCompactWindow": 400000}}}',
+        "local": '{"modelSettings": {"glm-5.3": {"effortLevel": "low"}}}',
+        "codex": 'model_catalog_json = "/mine.json"',
+    }
+    for name, path in files(world, here).items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(texts[name])
+    with ended(world):
+        claude, codex = await asyncio.gather(launched(world, "claude"), launched(world, "codex"))
+        shown, options = await asyncio.gather(lines_of(claude), lines_of(codex))
+        settings = json.loads(Path(shown[1][1:-1]).read_text())
+        windows = {name: row["autoCompactWindow"] for name, row in settings["modelSettings"].items()}
+        assert "modelPicker" not in settings and (windows["glm-5.3"], windows["glm-5.2"]) == (300_000, 400_000)
+        assert not [line for line in options if "model_catalog_json" in line or "model_context_window" in line]
+        for process in (claude, codex):
+            _, err = await asyncio.wait_for(process.communicate(b"KILL\n"), 5)
+            assert (b"model_catalog_json of" in err) == (process is codex)
 
 
 async def failing_request(url: str) -> None:

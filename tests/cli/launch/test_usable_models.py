@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from proxy.cli.launch.usable_models import UsableModel, usable_models
+import pytest
+from samples import rows
+
+from proxy.cli.launch.client_environment import UnknownModel, served_model
+from proxy.cli.launch.usable_models import MAX_NAMES, UsableModel, usable_models, with_chosen
 from proxy.config import Config
-from proxy.core.models import ModelFacts
+from proxy.core.models import ModelFacts, ModelList
 from proxy.core.routing import Catalog
 from proxy.providers.registry import PROVIDERS
 
@@ -47,3 +51,42 @@ def test_what_no_account_has_and_what_the_service_hides() -> None:
         ("a", True),
         ("hidden", False),
     ]
+
+
+def test_a_list_of_a_thousand_ids_is_bounded() -> None:
+    offered = ModelList({f"x-{number}": KNOWN for number in range(1000)})
+    entries = [PROVIDERS[1].offering(offered, PROVIDERS)]
+    found = usable_models(entries, Config(), ())
+    assert len(found) == MAX_NAMES and all(model.offered for model in found)
+
+
+@rows(
+    "typed, base, window",
+    [
+        ("kimi-k3", None, 1_048_576),
+        ("opus", "gpt-5.6-sol", 272_000),
+        ("gpt-5.5[1m]", "gpt-5.5", 272_000),
+        ("claude-kimi-k2.6", "kimi-k2.6", 262_144),
+        ("cursor", "cursor", None),
+        ("gpt-9", "gpt-9", None),
+    ],
+)
+def test_the_chosen_model_has_a_row(typed: str, base: str | None, window: int | None) -> None:
+    served = served_model("http://a", Config(claude_names=True), PROVIDERS, PROVIDERS[0], typed)
+    models = usable_models(PROVIDERS, Config(), (), any_tools=True)
+    found = with_chosen(models, served)
+    added = found[len(models) :]
+    assert [(model.name, model.base, model.shown) for model in added] == ([(typed, base, False)] if base else [])
+    assert served.window == window == next(model.facts.context for model in found if model.name == typed)
+
+
+def test_a_name_for_claude_code_that_the_proxy_would_refuse() -> None:
+    with pytest.raises(UnknownModel, match=r"claude-kimi-k2\.6"):
+        served_model("http://a", Config(), PROVIDERS, PROVIDERS[0], "claude-kimi-k2.6")
+
+
+def test_a_new_model_of_p4_sees_as_the_one_that_it_resembles() -> None:
+    entry = PROVIDERS[3].offering(ModelList({"minimax-m4": ModelFacts(), "glm-5.4": ModelFacts()}), PROVIDERS)
+    facts = {model.name: model.facts for model in usable_models([entry], Config(), ()) if model.shown}
+    assert (facts["opencode-go/minimax-m4"].sees, facts["opencode-go/minimax-m4"].context) == (True, 1_000_000)
+    assert facts["opencode-go/glm-5.4"].sees is False
