@@ -165,7 +165,7 @@ async def _clear(arguments: argparse.Namespace, context: Context) -> int:
     would = "would remove" if arguments.dry_run else "removed"
     say(f"{would} {counted(done.captures, 'capture')}, {counted(done.files, 'file')}, {amount(done.size)} in {folder}")
     if done.kept:
-        say(f"{counted(done.kept, 'folder')} were kept: they hold other files, or new ones")
+        say(f"kept {counted(done.kept, 'folder')} with other files, or with new ones")
     return 0
 
 

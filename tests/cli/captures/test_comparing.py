@@ -127,7 +127,7 @@ REASONS = [
     ({"sent": None}, "not both have a request to the upstream"),
     (
         {"sent": {**responses_body(ask(MORE)), "previous_response_id": "resp_1"}},
-        "only what is new went over a connection",
+        "only the new part was sent",
     ),
     ({"sent": {"model": "m", "messages": MORE}}, "the two went over different wires"),
     ({"sent": {"exec_client_message": {}}}, "not both have a request to the upstream"),

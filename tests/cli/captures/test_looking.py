@@ -176,7 +176,7 @@ def test_clear_removes_what_was_asked(options: str, gone: str, captures: Run, st
 def test_clear_says_what_stayed(captures: Run, state: Path) -> None:
     folder = write_capture(state)
     (folder / "notes").write_text("mine")
-    assert "1 folder stayed" in captures("clear")[1] and (folder / "notes").exists()
+    assert "kept 1 folder" in captures("clear")[1] and (folder / "notes").exists()
     assert captures("clear")[0] == 0
 
 
