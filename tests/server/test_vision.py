@@ -28,7 +28,9 @@ from openai_live import CHAT, RESPONSES
 from pictures import png
 
 from proxy.core.auto_mode.question import user_turns
+from proxy.core.invalid import InvalidRequest
 from proxy.core.media.descriptions import MAX_DESCRIPTION, in_place
+from proxy.core.reducer import BadAnswer
 from proxy.errors import BusyError, ProxyError, SignInError, UpstreamError
 from proxy.observe.lifecycle import PicturesDescribed
 from proxy.providers.contract import Call, Target
@@ -36,7 +38,7 @@ from proxy.sandbox import Sandbox
 from proxy.server.callers.keys import CallerKey, KeyLimits, digest_of, encode_keys
 from proxy.server.request.picture_memory import FAILED_S, KEPT_S, PictureMemory
 from proxy.server.request.state import STATE
-from proxy.server.serving.vision import AT_A_TIME, MAX_ASKED
+from proxy.server.serving.vision import AT_A_TIME, MAX_ANSWER, MAX_ASKED
 
 Batch = list[dict[str, Any]]
 
@@ -230,6 +232,10 @@ FAILURES: list[tuple[Any, str]] = [
     (BusyError("full"), "busy"),
     (ProxyError("odd", kind="bad_answer"), "bad_answer"),
     (ValueError("a bug"), "internal"),
+    (OverflowError("too long"), "too_long"),
+    (BadAnswer("no event"), "bad_answer"),
+    (InvalidRequest("no place for it"), "invalid_request"),
+    (whole_message(SEER, "x" * 2 * MAX_ANSWER), "too_long"),
     (whole_message(SEER, ""), "refused"),
     (whole_message(SEER, "  \n"), "refused"),
     (REFUSAL, "refused"),
@@ -251,7 +257,95 @@ async def test_what_fails_leaves_the_note(live: Live, failure: Any, reason: str,
     assert {**live.sandbox.p4.requests[-1].body} == {**plain, "stream": plain["stream"]}
     assert outcomes(live) == {reason: 1}
     [noted] = live.notes.all("pictures_described")
+    assert bool(live.notes.all("internal_error")) is (reason == "internal")
     assert noted["outcomes"] == {reason: 1} and not {"down", "spent", "a bug"} & {str(one) for one in noted.values()}
+
+
+@pytest.mark.parametrize("kind", ["overloaded", "transient", "transport", "rate_limit", "permission"])
+async def test_an_account_that_is_down_is_let_be_for_a_while(live: Live, kind: str) -> None:
+    seer = use(live, Seer(UpstreamError("down", kind=kind)))
+    await live.post(shown(*(image(30 + number) for number in range(20))))
+    assert len(seer.calls) <= AT_A_TIME and outcomes(live) == {kind: 20}
+    await live.post(shown(image(70)))  # nor about others
+    assert len(seer.calls) <= AT_A_TIME and NOTE in sent(live)
+
+
+@with_live(tuning=(watch_often(vision=0.1),), **ON)
+async def test_a_model_that_never_answers_holds_one_turn_up(live: Live) -> None:
+    seer = use(live, Seer(asyncio.Event()))
+    for number in range(3):
+        await live.post(shown(image(30 + number)))
+    assert len(seer.calls) == 1
+
+
+@pytest.mark.parametrize("kind", ["refused", "invalid_request", "too_large"])
+async def test_what_concerns_one_picture_keeps_no_other_one_back(live: Live, kind: str) -> None:
+    seer = use(live, Seer(REFUSAL if kind == "refused" else UpstreamError("no", kind=kind), "good"))
+    for number in (30, 31, 30):
+        await live.post(shown(image(number)))
+    assert len(seer.calls) == 2 and NOTE in sent(live)
+
+
+async def test_equal_requests_ask_once(live: Live) -> None:
+    gate = asyncio.Event()
+    seer = use(live, Seer(gate, "another"))
+    waiting = [asyncio.create_task(live.post(shown(image()))) for _ in range(3)]
+    await until(lambda: seer.active == 1)
+    await asyncio.sleep(0.05)
+    gate.set()
+    assert [(await one).headers[HEADER] for one in waiting] == ["p1"] * 3
+    assert len(seer.calls) == 1
+    bodies = [json.dumps(request.body) for request in live.sandbox.p4.requests]
+    assert all("> late" in body for body in bodies) and len(live.notes.all("pictures_described")) == 1
+
+
+async def test_who_waits_for_a_client_that_leaves_asks_itself(live: Live) -> None:
+    seer = use(live, Seer(asyncio.Event(), "second"))
+    first = asyncio.create_task(live.post(shown(image())))
+    await until(lambda: seer.active == 1)
+    second = asyncio.create_task(live.post(shown(image())))
+    await asyncio.sleep(0.05)
+    first.cancel()
+    assert (await second).headers[HEADER] == "p1" and "> second" in sent(live) and len(seer.calls) == 2
+
+
+@pytest.mark.parametrize("limit, model", [(1, SEER), (2, SEER), (1, "opencode-go/kimi-k2.6")])
+async def test_few_places_are_enough(live: Live, limit: int, model: str) -> None:
+    label = "p1" if model == SEER else "p4"
+    live.config = configured(live.config, max_concurrent_per_provider=limit, vision_model=model)
+    if label == "p1":
+        use(live, Seer(0.01))
+    answer = await live.post(shown(*(image(30 + number) for number in range(7))))
+    assert answer.headers[HEADER] == label and outcomes(live) == {"ok": 7}
+    assert live.app[STATE].admission.refused == {} and live.app[STATE].admission.counts == {}
+
+
+async def test_no_place_leaves_notes_and_is_no_refused_request(live: Live) -> None:
+    seer = use(live, Seer())
+    live.config = configured(live.config, max_concurrent_per_provider=1)
+    live.app[STATE].admission.counts["provider p1"] = 1
+    answer = await live.post(shown(image(), image(40)))
+    assert answer.status == 200 and outcomes(live) == {"busy": 2} and seer.calls == []
+    assert live.app[STATE].admission.refused == {}
+    live.app[STATE].admission.counts.clear()
+    assert (await live.post(shown(image(), image(40)))).headers[HEADER] == "p1"
+
+
+async def test_what_fails_counts_too(sandbox: Sandbox, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_bytes(encode_keys([CallerKey("anna", digest_of(b"anna"), 1, KeyLimits())]))
+    async with Live(sandbox, tmp_path, caller_keys=keys, tuning=(watch_often(),), **ON) as live:
+        broken = Fake("p1", cut_after_the_start)
+        use(live, broken)
+        answer = await live.post(shown(image()), headers={"x-api-key": "anna"})
+        assert answer.status == 200 and outcomes(live) == {"transport": 1}
+        [noted] = live.notes.all("pictures_described")
+        assert noted["inputTokens"] == 3
+
+
+async def cut_after_the_start(call: Call) -> AsyncGenerator[Batch, None]:
+    yield whole_message(call.model, "half")[:1]
+    raise UpstreamError("cut", kind="transport")
 
 
 async def test_a_failure_is_not_repeated_in_the_next_turn(live: Live) -> None:
@@ -477,14 +571,25 @@ def test_the_memory_has_bounds() -> None:
     for digest in "abc":
         memory.keep((None, "m", digest), digest)
     assert [memory.of((None, "m", digest)) for digest in "abc"] == [None, "b", "c"]
-    memory.keep((None, "m", "f"), "")
-    assert memory.of((None, "m", "f")) == "" and memory.of(("anna", "m", "c")) is None
+    memory.fail((None, "m", "f"), "refused")
+    memory.keep((None, "m", "c"), "another")  # a prompt that a service has in cache does not change
+    assert memory.failure((None, "m", "f")) == "refused" and memory.of(("anna", "m", "c")) is None
     now[0] += FAILED_S + 1
-    assert memory.of((None, "m", "f")) is None and memory.of((None, "m", "c")) == "c"
+    assert memory.failure((None, "m", "f")) == "" and memory.of((None, "m", "c")) == "c"
     now[0] += KEPT_S
     assert memory.of((None, "m", "c")) == "c"  # its use renewed it
     now[0] += KEPT_S + 1
     assert memory.of((None, "m", "c")) is None
+
+
+def test_no_caller_drops_what_others_have() -> None:
+    memory = PictureMemory(lambda: 0.0, max_kept=4)
+    memory.keep(("bob", "m", "b"), "bob's")
+    for number in range(9):
+        memory.keep(("anna", "m", str(number)), "anna's")
+        memory.fail(("anna", "m", str(number)), "refused")
+    assert memory.of(("bob", "m", "b")) == "bob's"
+    assert [number for number in range(9) if memory.of(("anna", "m", str(number)))] == [6, 7, 8]
 
 
 #: fault of the service that describes -> the outcome

@@ -212,8 +212,10 @@ class Accounts:
         caller: str | None = None,
         stays: bool = False,
         model: str = "",
+        notes: bool = True,
     ) -> tuple[Serving, ...]:
-        """The account that serves a request, then those that may serve instead, if any and not `stays`."""
+        """The account that serves a request, then those that may serve instead, if any and not `stays`. `notes`:
+        whether the session goes on with it, unlike after a question of our own."""
         known, bound = self.of(label), _bound(config, label, caller)
         if len(known) == 1 and bound is None:
             return tuple(known)
@@ -221,7 +223,8 @@ class Accounts:
         onward = config.on_spent == "next" and not stays
         began = self._affinity.of(key)
         found = self._ordered(known, stays=began, bound=bound, onward=onward, config=config, model=model)
-        if began is None or found[0].name == began or self.lacks(account_key(label, began), model, config) is None:
+        back = began not in (None, found[0].name) and self.lacks(account_key(label, began or ""), model, config)
+        if notes and not back:
             self._affinity.note(key, found[0].name)  # else it comes back with the next model that it has
         return found
 
