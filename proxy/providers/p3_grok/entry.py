@@ -9,7 +9,7 @@ from proxy.providers.p3_grok.settings import GrokSettings
 
 
 def _omits_pictures(config: Config) -> bool:
-    return config.section(GrokSettings).omits_pictures
+    return config.section(GrokSettings).tool_image == "omit"
 
 
 GROK = Entry(

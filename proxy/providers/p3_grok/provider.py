@@ -310,8 +310,8 @@ class GrokProvider(SignedInProvider[GrokSettings]):
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         settings, offered = self._settings, self._offered
-        added = settings.models
-        target = target_of(model, request, added, offered, blind="anywhere" if settings.omits_pictures else "")
+        added, omits = settings.models, settings.tool_image == "omit"
+        target = target_of(model, request, added, offered, blind="anywhere" if omits else "")
         known = target.model in MODELS or target.model in dict(added)
         if not known and (offered is None or target.model not in offered.models):
             self._new_models.met(target.model, NEWEST.id)

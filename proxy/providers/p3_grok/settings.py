@@ -64,8 +64,3 @@ class GrokSettings(Rows):
         switch,
         "Let clients carry p3's encrypted reasoning from turn to turn.",
     )
-
-    @property
-    def omits_pictures(self) -> bool:
-        """Whether no model of p3 is sent pictures."""
-        return self.tool_image == "omit"
