@@ -71,8 +71,8 @@ class Ledger:
     size      bytes of the body, unpacked
     pictures  number of pictures in the request
     describer  the account of the model that described some, "" if none were described
-    names_search  whether the body has the word for a hosted search, so that it is worth looking for one
-    searcher  the account that may search for the model, "" if none does
+    searcher  the account that may search for the model, "" for the one that answers, None if none does
+    searched  whether a search was made for the answer, so that no other model may begin anew
     """
 
     def __init__(self, inquiry: Inquiry, *, leave: Callable[[], None]) -> None:
@@ -88,8 +88,8 @@ class Ledger:
         self.size = 0
         self.pictures = 0
         self.describer = ""
-        self.names_search = False
-        self.searcher = ""
+        self.searcher: str | None = None
+        self.searched = False
         self._leave = leave
         self._state = inquiry.state
         self._monitor = inquiry.state.monitor
@@ -115,8 +115,8 @@ class Ledger:
             head["Connection"] = "close"
         if self.describer:
             head[VISION_HEADER] = self.describer
-        if self.searcher:
-            head[SEARCH_HEADER] = self.searcher
+        if self.searcher is not None:
+            head[SEARCH_HEADER] = self.searches_by
         if self._stands_in:
             head[FALLBACK_HEADER] = self._stands_in
         if self._ignored:
@@ -133,6 +133,11 @@ class Ledger:
     def account(self) -> str:
         """The name of the account that answers, "" if its provider has only one."""
         return "" if self.serving is None else self.serving.account
+
+    @property
+    def searches_by(self) -> str:
+        """The account that may search for the model, as tables and logs show it."""
+        return self.searcher or ("" if self.serving is None else self.serving.key)
 
     def blames_first(self) -> None:
         """Reports the end of the request under the model that was asked first."""
