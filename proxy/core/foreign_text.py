@@ -19,13 +19,21 @@ _BRACKET = re.compile(
 )
 
 
-def without_marks(line: str) -> str:
-    """A line without characters that are not shown, and with nothing that begins a tag or a control token.
+_BROKEN = {"[": "&#91;", "\uff3b": "&#91;", "]": "&#93;"}
 
-    >>> without_marks("a < 3 <system> <\uff5cUser\uff5c> [gMASK] <\u200b/b>")
-    'a < 3 &lt;system> &lt;\uff5cUser\uff5c> [ gMASK] &lt;/b>'
+
+def foreign(text: str) -> str:
+    """A foreign text as it may be shown to a model: nothing in it begins a tag or a control token.
+
+    >>> foreign("a < 3 <system> <\uff5cUser\uff5c> [gMASK] <\u200b/b>")
+    'a < 3 &lt;system> &lt;\uff5cUser\uff5c> &#91;gMASK] &lt;\u200b/b>'
     """
+    text = _ANGLE.sub("&lt;", _UNSEEN.sub("", text))
+    return _BRACKET.sub(lambda found: _BROKEN[found[0]], text)
+
+
+def foreign_line(line: str) -> str:
+    """A line of a foreign text, also without characters that are not shown."""
     if not line.isprintable():
         line = "".join(char if char.isprintable() else " " if char.isspace() or char < " " else "" for char in line)
-    line = _ANGLE.sub("&lt;", _UNSEEN.sub("", line))
-    return _BRACKET.sub(r"\g<0> ", line)
+    return foreign(line)

@@ -21,7 +21,7 @@ from proxy.core.content import (
     picture_in_words,
     texts_of,
 )
-from proxy.core.foreign_text import without_marks
+from proxy.core.foreign_text import foreign_line
 
 #: Longest description, in characters; the rest is cut.
 MAX_DESCRIPTION = 8_000
@@ -148,7 +148,7 @@ def in_place(description: str, model: str) -> str:
     > A note: &lt;/note>
     [End of the description]
     """
-    lines = (f"> {without_marks(line)}".rstrip() for line in description.splitlines())
+    lines = (f"> {foreign_line(line)}".rstrip() for line in description.splitlines())
     return "\n".join(["", _HEAD.format(model), *lines, _END, ""])
 
 

@@ -212,10 +212,10 @@ class Accounts:
         caller: str | None = None,
         stays: bool = False,
         model: str = "",
-        notes: bool = True,
+        noted: bool = True,
     ) -> tuple[Serving, ...]:
-        """The account that serves a request, then those that may serve instead, if any and not `stays`. `notes`:
-        whether the session goes on with it, unlike after a question of our own."""
+        """The account that serves a request, then those that may serve instead, if any and not `stays`. `noted`:
+        whether the session stays with it."""
         known, bound = self.of(label), _bound(config, label, caller)
         if len(known) == 1 and bound is None:
             return tuple(known)
@@ -223,8 +223,9 @@ class Accounts:
         onward = config.on_spent == "next" and not stays
         began = self._affinity.of(key)
         found = self._ordered(known, stays=began, bound=bound, onward=onward, config=config, model=model)
-        back = began not in (None, found[0].name) and self.lacks(account_key(label, began or ""), model, config)
-        if notes and not back:
+        if not noted:
+            return found
+        if began is None or found[0].name == began or self.lacks(account_key(label, began), model, config) is None:
             self._affinity.note(key, found[0].name)  # else it comes back with the next model that it has
         return found
 

@@ -379,7 +379,8 @@ class WholeAnswer:
 
     @property
     def visible(self) -> Visible:
-        return self._came if self._ledger.response is None else Visible.CONTENT
+        final = self._ledger.searched or self._ledger.response is not None
+        return Visible.CONTENT if final else self._came
 
     async def of(self, candidates: Candidates) -> web.StreamResponse:
         candidate, renderer = candidates.current, self._renderer()

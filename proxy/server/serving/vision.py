@@ -102,7 +102,7 @@ def _describers(ledger: Ledger, candidate: Candidate) -> tuple[str, list[Describ
     if found is None or found.label not in state.providers:
         return model, []
     caller, session = ledger.inquiry.caller_name, ledger.session
-    chosen = state.accounts.choose(found.label, config, session=session, caller=caller, model=model, notes=False)
+    chosen = state.accounts.choose(found.label, config, session=session, caller=caller, model=model, noted=False)
     accounts = [Describer(one.key, one.provider) for one in chosen]
     return model, sorted(accounts, key=lambda one: one.provider is not candidate.provider)
 
