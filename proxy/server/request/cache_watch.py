@@ -91,7 +91,7 @@ class CacheCheck:
     """The comparison of one request, from the beginning of its answer to its end. `described`: see `Sent`."""
 
     def __init__(
-        self, watch: CacheWatch, asked: ComparedRequest, clock: Callable[[], float], described: Sequence[int] = ()
+        self, watch: CacheWatch, asked: ComparedRequest, clock: Callable[[], float], described: Sequence[int]
     ) -> None:
         self._described = described
         self._watch = watch

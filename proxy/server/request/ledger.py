@@ -68,7 +68,8 @@ class Ledger:
     response  the answer once its head is sent: then no other is possible
     size      bytes of the body, unpacked
     pictures  number of pictures in the request
-    described  the descriptions of them, None before some are looked for
+    described     the descriptions of them, None before some are looked for
+    names_search  whether the body has the word for a hosted search, so that it is worth looking for one
     searcher  the account that may search for the model, "" for the one that answers, None if none does
     searched  whether a search was made for the answer, so that no other model may begin anew
     """
@@ -83,11 +84,10 @@ class Ledger:
         self.response: web.StreamResponse | None = None
         self.capture: RequestCapture = NULL_CAPTURE
         self.cache: CacheCheck | None = None
-        self.size = 0
-        self.pictures = 0
+        self.size = self.pictures = 0
         self.described: Descriptions | None = None
+        self.names_search = self.searched = False
         self.searcher: str | None = None
-        self.searched = False
         self._leave = leave
         self._state = inquiry.state
         self._monitor = inquiry.state.monitor

@@ -9,12 +9,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from proxy.config import Config
-from proxy.core.bodies.decode import decode_body, decode_large_body
+from proxy.core.bodies.decode import contains, decode_body, decode_large_body
 from proxy.core.content import PictureCheck
 from proxy.core.effort import is_side
 from proxy.core.identity import Owner, agents_of
 from proxy.core.invalid import cut
 from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route, without_claude
+from proxy.core.search.hosted import SEARCH_WORD
 from proxy.core.sizes import LARGE_BYTES
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import ModelResolved, ProjectResolved
@@ -38,7 +39,13 @@ async def read_json(ledger: Ledger, ticket: AdmissionTicket) -> dict[str, Any]:
     body = await read_body(inquiry.request, state.config(), ticket, packed=state.packed)
     ledger.read(body)
     large = len(body) > LARGE_BYTES
-    return await in_thread_if(large, partial(decode_large_body if large else decode_body, body))
+    ledger.names_search = not large and SEARCH_WORD in body
+    return await in_thread_if(large, partial(_large, ledger, body) if large else partial(decode_body, body))
+
+
+def _large(ledger: Ledger, body: bytes | bytearray) -> dict[str, Any]:
+    ledger.names_search = contains(body, SEARCH_WORD)
+    return decode_large_body(body)
 
 
 @dataclass(frozen=True, slots=True)
