@@ -17,7 +17,7 @@ from typing import Any
 from proxy.config import Config, ConfigError
 from proxy.core.invalid import cut, visible
 from proxy.fallbacks import check_fallbacks, fallbacks
-from proxy.providers.entry import Entry, check_searcher
+from proxy.providers.entry import Entry, check_searcher, check_seeing_model
 from proxy.providers.registry import PROVIDERS
 from proxy.retention import Retention
 from proxy.settings import (
@@ -25,7 +25,6 @@ from proxy.settings import (
     Setting,
     UnfitValue,
     check_model,
-    check_seeing_model,
     label_of,
     model,
     provider,
@@ -68,7 +67,7 @@ def _check_model(providers: Sequence[Entry], name: str, config: Config) -> None:
 
 
 def _check_seeing_model(providers: Sequence[Entry], name: str, config: Config) -> None:
-    check_seeing_model(name, [entry.catalog_now(config) for entry in providers])
+    check_seeing_model(name, providers, config)
 
 
 def _check_fallbacks(providers: Sequence[Entry], found: Any, config: Config) -> None:

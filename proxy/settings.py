@@ -240,16 +240,6 @@ def seeing_model(value: Any) -> str:
     return text(value)
 
 
-def check_seeing_model(name: str, catalogs: Sequence[Catalog]) -> None:
-    """Raises UnfitValue for a name that is no model, or one that is known to take no pictures."""
-    check_model(name, catalogs)
-    called = normalise_model(name)
-    found = route(called, catalogs, alias_provider=catalogs[0].label) if name else None
-    facts = [one.facts_of(called) for one in catalogs if found is not None and one.label == found.label]
-    if any(one.sees is False for one in facts):
-        raise UnfitValue("expected a model that takes pictures")
-
-
 _MODEL_ID = re.compile(r"[\w.:/@+-]{1,100}", re.ASCII)
 
 

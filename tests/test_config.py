@@ -450,6 +450,12 @@ def test_what_describes_pictures_takes_pictures() -> None:
         assert load({"PROXY_VISION_MODEL": model})[0].vision_model == model
     with pytest.raises(ConfigError, match=r"^PROXY_VISION_MODEL: expected a model that takes pictures"):
         load({"PROXY_VISION_MODEL": "glm-5.2"})
+    assert load({"PROXY_VISION_MODEL": " gpt-5.6-sol \n"})[0].vision_model == "gpt-5.6-sol"
+    with pytest.raises(ConfigError, match=r"^PROXY_VISION_MODEL: expected a model that takes pictures"):
+        load({"PROXY_VISION_MODEL": "grok-4.5"})  # p3 omits pictures by default
+    with pytest.raises(ConfigError, match=r"^PROXY_VISION_MODEL: expected a model that takes pictures"):
+        load({"PROXY_VISION_MODEL": "sonnet", "PROXY_ALIAS_PROVIDER": "p3"})
+    assert load({"PROXY_VISION_MODEL": "grok-4.5", "PROXY_P3_TOOL_IMAGE": "reattach"})[0].vision_model == "grok-4.5"
     with pytest.raises(ConfigError, match=r"^config\.json: vision: expected a model, as"):
         load({}, {"vision": "nothing"})
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from proxy.config import Config
 from proxy.core.invalid import cut
 from proxy.core.models import ModelList
-from proxy.core.routing import Added, Catalog, foreign_names, route
-from proxy.settings import SEARCH_WORDS, searcher_of
+from proxy.core.routing import Added, Catalog, foreign_names, normalise_model, route
+from proxy.settings import SEARCH_WORDS, UnfitValue, check_model, searcher_of
 
 if TYPE_CHECKING:
     from proxy.providers.accounts.account import Account, AccountContext
@@ -52,6 +52,7 @@ class Entry:
     examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
     offered, others  what the service offers, and the entries whose names it must not take, see `offering`
     bridges   whether its models take tools of certain names only, which they use through the client
+    blind     whether the settings keep pictures from its models
     """
 
     catalog: Catalog
@@ -69,6 +70,7 @@ class Entry:
     offered: ModelList | None = None
     others: tuple[Entry, ...] = ()
     bridges: bool = False
+    blind: Callable[[Config], bool] = lambda _config: False
 
     @property
     def label(self) -> str:
@@ -127,6 +129,19 @@ def check_searcher(name: str, providers: Iterable[Entry], config: Config) -> Non
         providers = list(providers)
         able = [entry.label for entry in searchers(providers)]
         searcher_of(name, [entry.catalog_now(config) for entry in providers], able)
+
+
+def check_seeing_model(name: str, providers: Iterable[Entry], config: Config) -> None:
+    """Raises UnfitValue for a name that is no model, or one that is known to be sent no pictures."""
+    known = [(entry, entry.catalog_now(config)) for entry in providers]
+    catalogs = [catalog for _, catalog in known]
+    check_model(name, catalogs)
+    called = normalise_model(name)
+    found = route(called, catalogs, alias_provider=config.alias_provider) if name else None
+    for entry, catalog in known:
+        blind = entry.blind(config) or catalog.facts_of(called).sees is False
+        if blind and found is not None and entry.label == found.label:
+            raise UnfitValue("expected a model that takes pictures")
 
 
 def account_titles(providers: Iterable[Entry]) -> str:

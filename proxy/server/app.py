@@ -26,7 +26,7 @@ from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.accounts.model_lists import ListTimers, ModelLists
 from proxy.providers.accounts.named import credential_folders
 from proxy.providers.contract import Provider, Services, Tuning
-from proxy.providers.entry import Entry, check_searcher
+from proxy.providers.entry import Entry, check_searcher, check_seeing_model
 from proxy.providers.registry import PROVIDERS
 from proxy.providers.upstream.client import client_session
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
@@ -59,7 +59,7 @@ from proxy.server.routes.watching import (
 )
 from proxy.server.serving.allowances import watched_rows
 from proxy.server.serving.body import answer_expectation_later
-from proxy.settings import UnfitValue, check_model, check_seeing_model
+from proxy.settings import UnfitValue, check_model
 from proxy.version import __version__
 
 _READ = ("GET", "HEAD")
@@ -195,19 +195,17 @@ def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callabl
     labels = [entry.label for entry in entries]
     if config.alias_provider not in (Config.alias_provider, *labels):
         raise UnfitValue(f"alias_provider: expected {' or '.join(labels)}")
-    for name, check in (("auto_review_model", check_model), ("vision_model", check_seeing_model)):
+    catalogs = [entry.catalog_now(config) for entry in entries]
+    for name, check in (
+        ("auto_review_model", partial(check_model, config.auto_review_model or "", catalogs)),
+        ("vision_model", partial(check_seeing_model, config.vision_model or "", entries, config)),
+        ("fallback", partial(check_fallbacks, config.fallback, catalogs)),
+        ("search", partial(check_searcher, config.search, entries, config)),
+    ):
         try:
-            check(getattr(config, name) or "", [entry.catalog_now(config) for entry in entries])
+            check()
         except UnfitValue as error:
             raise UnfitValue(f"{name}: {error}") from None
-    try:
-        check_fallbacks(config.fallback, [entry.catalog_now(config) for entry in entries])
-    except UnfitValue as error:
-        raise UnfitValue(f"fallback: {error}") from None
-    try:
-        check_searcher(config.search, entries, config)
-    except UnfitValue as error:
-        raise UnfitValue(f"search: {error}") from None
     for caller, key in config.account_callers:
         if key.partition("/")[0] not in labels:
             raise UnfitValue(f"account_callers: {cut(caller)} has an account of {' or '.join(labels)}, not {cut(key)}")

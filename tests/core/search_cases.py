@@ -34,7 +34,7 @@ def rounds_result(vector: Mapping[str, Any]) -> dict[str, Any]:
     """The message of several rounds, and how the conversation grows."""
     plan = search_plan(vector["request"])
     assert plan is not None
-    rounds = SearchRounds(plan, converted=vector.get("converted", False), answer_id="abc")
+    rounds = SearchRounds(plan, plan.request, converted=vector.get("converted", False), answer_id="abc")
     events: list[Event] = []
     requests: list[Any] = []
     for number, one in enumerate(vector["rounds"]):

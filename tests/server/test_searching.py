@@ -270,8 +270,23 @@ async def test_a_loop_that_never_ends_is_ended(live: Live, stream: bool) -> None
     if stream:
         check_message_stream(answer.events)
         assert answer.events[-1]["type"] == "error"
-    else:
-        assert answer.status == 502 and "without an answer" in answer.error["message"]
+    else:  # clients repeat a 502 twice, each time with all the searches
+        assert answer.status == 422 and "without an answer" in answer.error["message"]
+        assert answer.headers["x-should-retry"] == "false"
+
+
+async def test_the_last_round_allows_no_call_so_that_it_ends_with_words(live: Live) -> None:
+    class Obeying(Searching):
+        async def _play(self, call: Call) -> AsyncGenerator[list[Any], None]:
+            if call.request.get("tool_choice") == {"type": "none"}:
+                yield whole_message(call.model, "that is all")
+                return
+            async for batch in super()._play(call):
+                yield batch
+
+    fake = use(live, Obeying(10**9))
+    answer = await sent(live, ask(model=P2, tools=[{**SEARCH, "max_uses": 2}, tool()]), False)
+    assert answer.status == 200 and block(answer, "text")["text"] == "that is all" and len(fake.calls) == 4
 
 
 async def test_what_was_forced_is_forced_once(live: Live) -> None:
@@ -377,6 +392,64 @@ def responses_items(answer: Answer) -> list[dict[str, Any]]:
     return list(answer.json["output"])
 
 
+class CallingLater(Searching):
+    """A model that searches, and in its next round calls the client."""
+
+    async def _play(self, call: Call) -> AsyncGenerator[list[Any], None]:
+        if len(self.calls) != 2:
+            async for batch in super()._play(call):
+                yield batch
+            return
+        yield [START]
+        yield [opened("tool_use", 0, id=self.call_id, name="Bash"), delta("{}", "input_json_delta", 0), closed(0)]
+        yield [{**REASON, "delta": {"stop_reason": "tool_use", "stop_sequence": None}}, STOP]
+
+    call_id = "call_" + "0" * 32
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@rows("length", [5, 46])
+async def test_the_next_turn_knows_what_was_searched_before_a_call(live: Live, path: str, length: int) -> None:
+    fake = CallingLater()
+    fake.call_id = "c" * length
+    use(live, fake)
+    search = {"web_search_options": {}} if path == CHAT else {}
+    tools = [function(path), *([] if path == CHAT else [{"type": "web_search"}])]
+    body = body_for(path, "go", P2, tools=tools, **search)
+    call_id, body = next_turn(await live.post(body, path), body, path)
+    await live.post(body, path)
+    user, *steps = fake.calls[-1].request["messages"]
+    kinds = [(message["role"], [one["type"] for one in message["content"]]) for message in steps]
+    assert kinds == [("assistant", ["tool_use"]), ("user", ["tool_result"])] * 2 and user["role"] == "user"
+    assert [one["content"][0]["name"] for one in steps if one["role"] == "assistant"] == ["web_search", "Bash"]
+    assert "text of A" in steps[1]["content"][0]["content"] and len(call_id) <= 64
+
+
+def next_turn(answer: Answer, body: dict[str, Any], path: str) -> tuple[str, dict[str, Any]]:
+    """The id of the call in an answer, and the request with its result."""
+    if path == CHAT:
+        message = answer.json["choices"][0]["message"]
+        [call_id] = [one["id"] for one in message["tool_calls"]]
+        done = {"role": "tool", "tool_call_id": call_id, "content": "README"}
+        return call_id, {**body, "messages": [*body["messages"], message, done]}
+    items = answer.json["output"]
+    [call_id] = [one["call_id"] for one in items if one["type"] == "function_call"]
+    asked = {"type": "message", "role": "user", "content": body["input"]}
+    output = {"type": "function_call_output", "call_id": call_id, "output": "README"}
+    return call_id, {**body, "input": [asked, *items, output]}
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+async def test_an_id_that_would_be_too_long_stays_as_it_is(live: Live, path: str) -> None:
+    fake = CallingLater()
+    fake.call_id = "c" * 47
+    use(live, fake)
+    search = {"web_search_options": {}} if path == CHAT else {}
+    tools = [function(path), *([] if path == CHAT else [{"type": "web_search"}])]
+    body = body_for(path, "go", P2, tools=tools, **search)
+    assert next_turn(await live.post(body, path), body, path)[0] == fake.call_id
+
+
 @pytest.mark.parametrize("path", [CHAT, RESPONSES])
 @rows("model", [P2, P4])
 async def test_the_next_turn_knows_what_was_searched_beside_a_call(live: Live, path: str, model: str) -> None:
@@ -385,25 +458,14 @@ async def test_the_next_turn_knows_what_was_searched_beside_a_call(live: Live, p
     tools = [function(path), *([] if path == CHAT else [{"type": "web_search"}])]
     body = body_for(path, f"{QUERY} and use Bash: ls", model, tools=tools, **search)
     answer = await live.post(body, path)
-    if path == CHAT:
-        message = answer.json["choices"][0]["message"]
-        [call_id] = [one["id"] for one in message["tool_calls"]]
-        done = {"role": "tool", "tool_call_id": call_id, "content": "README"}
-        body = {**body, "messages": [*body["messages"], message, done]}
-    else:
-        items = answer.json["output"]
-        [call_id] = [one["call_id"] for one in items if one["type"] == "function_call"]
-        asked = {"type": "message", "role": "user", "content": body["input"]}
-        body = {
-            **body,
-            "input": [asked, *items, {"type": "function_call_output", "call_id": call_id, "output": "README"}],
-        }
+    call_id, body = next_turn(answer, body, path)
     await live.post(body, path)
     upstream = live.sandbox.p2 if model == P2 else live.sandbox.p4
-    results = [one["content"] for one in upstream.requests[-1].body["messages"] if one["role"] == "tool"]
-    assert len(results) == 2 and any("What docs.example.org says about rust async." in one for one in results)
-    calls = [one["id"] for one in upstream.requests[-1].body["messages"][1]["tool_calls"]]
-    assert len(set(calls)) == 2 and not any("__u" in one for one in calls)
+    spoken = upstream.requests[-1].body["messages"]
+    results = [one["content"] for one in spoken if one["role"] == "tool"]
+    assert len(results) == 2 and "What docs.example.org says about rust async." in results[0]
+    calls = [call["id"] for one in spoken for call in one.get("tool_calls") or ()]
+    assert len(set(calls)) == 2 and not any("__u" in one for one in calls) and len(call_id) <= 64
 
 
 @rows("mode", ["strict", "lenient"])

@@ -4,6 +4,7 @@ reason why not more."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,6 +133,7 @@ class Sent:
 
     at       its time, in seconds
     account  identifies the account with the cache, to be compared only; None if unknown
+    described  for each picture that is described a hash of it and one of its text, in order
     """
 
     fingerprint: Fingerprint
@@ -140,6 +142,7 @@ class Sent:
     model: str
     effort: str | None = None
     account: Any = None
+    described: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ def judge(
     reasons = []
     parted, missing = unchanged - expected, expected - cached
     if parted >= min(FALL, missing):
-        reasons.append(_compaction() if compacted else _parting(old.fingerprint, new.fingerprint, prefix))
+        reasons.append(_compaction() if compacted else _parting(old, new, prefix))
     if missing >= min(FALL, parted):
         reasons.append(_missing(old, new))
     kinds, words = zip(*reasons, strict=True)
@@ -193,9 +196,24 @@ def _compaction() -> _Reason:
     return "compaction", "the conversation was compacted"
 
 
-def _parting(old: Fingerprint, new: Fingerprint, prefix: int) -> _Reason:
+def _parting(before: Sent, now: Sent, prefix: int) -> _Reason:
+    old, new = before.fingerprint, now.fingerprint
     kind = "tools" if prefix < min(old.tools, new.tools) else "system" if prefix < new.head else "messages"
+    if kind == "messages" and is_described_anew(before.described, now.described):
+        return "descriptions", "a picture has another description than before"
     return kind, difference(old, new, prefix)
+
+
+def is_described_anew(old: Sequence[int], new: Sequence[int]) -> bool:
+    """Whether the first difference of two lists of pictures and their texts is a text.
+
+    >>> is_described_anew([1, 7, 2, 8], [1, 7, 2, 9]), is_described_anew([1, 7], [1, 7, 2, 8])
+    (True, False)
+    >>> is_described_anew([1, 7], [2, 8])
+    False
+    """
+    place = next((place for place, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
+    return place % 2 == 1
 
 
 def _missing(old: Sent, new: Sent) -> _Reason:

@@ -28,10 +28,11 @@ from proxy.core.convert.openai_fields import (
 from proxy.core.convert.openai_formats import chat_format
 from proxy.core.convert.openai_mode import CACHE_HINTS, Mode, invalid, not_one_of, unsupported
 from proxy.core.convert.openai_tool_choice import check_rules, read_choice
-from proxy.core.convert.openai_tools import WEB_SEARCH_TYPE, Declared, read_tools
+from proxy.core.convert.openai_tools import SEARCH_OPTIONS, Declared, read_tools
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.invalid import shown
 from proxy.core.sse import dump_json
+from proxy.core.tools.hosted import WEB_SEARCH
 
 _FIELDS = frozenset(
     {
@@ -48,7 +49,6 @@ _FIELDS = frozenset(
         "n",
     }
 )
-_SEARCH_FIELD = "web_search_options"
 #: The API's predecessors of tools. Lenient mode reads them as tools, and answers in the same form. Such calls have no
 #: ids: a result names its function.
 _FUNCTIONS, _FUNCTION_CALL = "functions", "function_call"
@@ -78,7 +78,7 @@ def chat_request_to_messages(
     """
     mode = Mode(rules, lenient=lenient)
     search: list[Declared] = []
-    own = {"response_format": partial(chat_format, mode), _SEARCH_FIELD: partial(_search, mode, search)}
+    own = {"response_format": partial(chat_format, mode), SEARCH_OPTIONS: partial(_search, mode, search)}
     older = _takes_functions(mode)
     mode.check_fields(body, _FIELDS | {_FUNCTION_CALL, _FUNCTIONS} if older else _FIELDS, CACHE_HINTS, own)
     stream = optional_flag(body.get("stream"), "stream") is True
@@ -111,20 +111,20 @@ def chat_request_to_messages(
 def _search(mode: Mode, found: list[Declared], options: Any) -> None:
     """Reads `web_search_options` as a hosted search, if the provider has one. Its location is in a member of its
     own."""
-    if not mode.lenient or WEB_SEARCH_TYPE not in mode.rules.hosted:
-        mode.leave_out(_SEARCH_FIELD)
+    if not mode.lenient or WEB_SEARCH not in mode.rules.hosted:
+        mode.leave_out(SEARCH_OPTIONS)
         return
     if not isinstance(options, dict):
-        raise invalid(_SEARCH_FIELD, "must be an object")
-    tool: Block = {"type": WEB_SEARCH_TYPE}
+        raise invalid(SEARCH_OPTIONS, "must be an object")
+    tool: Block = {"type": WEB_SEARCH}
     place = options.get("user_location")
     if isinstance(place, dict) and isinstance(place.get("approximate"), dict):
         place = {"type": "approximate", **place["approximate"]}
-    if place is not None and "user_location" in mode.rules.hosted[WEB_SEARCH_TYPE].options:
+    if place is not None and "user_location" in mode.rules.hosted[WEB_SEARCH].options:
         tool["user_location"] = place
     elif place is not None:
-        mode.note(f"{_SEARCH_FIELD}.user_location")
-    found.append((_SEARCH_FIELD, [tool]))
+        mode.note(f"{SEARCH_OPTIONS}.user_location")
+    found.append((SEARCH_OPTIONS, [tool]))
 
 
 def _include_usage(options: Any, mode: Mode, *, stream: bool) -> bool:

@@ -20,18 +20,19 @@ from proxy.core.convert.openai_mode import Mode, invalid, is_text, unsupported
 from proxy.core.ingress import HostedTool
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.tools.calls import MAX_NAME, short_name, unique_id
+from proxy.core.tools.hosted import WEB_SEARCH
 from proxy.core.tools.step_budget import ToolSteps
 
 #: Maximum number of functions of one request, those in namespaces included.
 MAX_TOOLS = 128
 
-#: The type of the hosted search on these routes; its previews and dated versions are the same tool.
-WEB_SEARCH_TYPE = "web_search"
+#: The member of chat bodies that asks for the hosted search.
+SEARCH_OPTIONS = "web_search_options"
 #: The date at the end of a hosted tool's type.
 _DATE = re.compile(r"_\d{4}_\d{2}_\d{2}\Z")
 _PREVIEW = "_preview"
 #: Types that Codex CLI offers but does not need: they are left out in strict mode, too.
-DISPENSABLE = frozenset({WEB_SEARCH_TYPE, "tool_search"})
+DISPENSABLE = frozenset({WEB_SEARCH, "tool_search"})
 #: Types that are never hosted tools.
 _OWN = frozenset({"function", "custom", "namespace"})
 
@@ -120,7 +121,20 @@ def hosted_type(kind: Any) -> str:
     if not isinstance(kind, str):
         return ""
     word = _DATE.sub("", kind)
-    return WEB_SEARCH_TYPE if word == WEB_SEARCH_TYPE + _PREVIEW else word
+    return WEB_SEARCH if word == WEB_SEARCH + _PREVIEW else word
+
+
+def asks_search(body: Mapping[str, Any]) -> bool:
+    """Whether a body of either route may declare the hosted search.
+
+    >>> asks_search({"tools": [{"type": "web_search_preview"}]}), asks_search({"input": "what is web_search?"})
+    (True, False)
+    """
+    given = body.get("input")
+    items = given if isinstance(given, list) else []
+    lists = [body.get("tools"), *(item.get("tools") for item in items if isinstance(item, dict))]
+    kinds = (tool.get("type") for tools in lists if isinstance(tools, list) for tool in tools if isinstance(tool, dict))
+    return SEARCH_OPTIONS in body or any(hosted_type(kind) == WEB_SEARCH for kind in kinds)
 
 
 class _ToolReader:
@@ -146,7 +160,7 @@ class _ToolReader:
             self._hosted(word, rules.hosted[word], entry, path)
         elif not word or word in _OWN:
             raise unsupported(f"{path}.type", kind)
-        elif word == WEB_SEARCH_TYPE or (word in DISPENSABLE and not self._wrapped):
+        elif word == WEB_SEARCH or (word in DISPENSABLE and not self._wrapped):
             self._mode.drop(f"{path}.type")
             self._found.left_out.setdefault(word, f"{path}.type")
         else:

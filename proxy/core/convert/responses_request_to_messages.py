@@ -23,10 +23,11 @@ from proxy.core.convert.openai_mode import (
     unsupported,
 )
 from proxy.core.convert.openai_tool_choice import check_rules, read_choice
-from proxy.core.convert.openai_tools import WEB_SEARCH_TYPE, read_tools
+from proxy.core.convert.openai_tools import read_tools
 from proxy.core.convert.responses_input import InputReader
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.invalid import shown
+from proxy.core.tools.hosted import WEB_SEARCH
 
 _FIELDS = frozenset(
     {
@@ -48,7 +49,7 @@ _INCLUDES = (_ENCRYPTED, "web_search_call.action.sources")
 
 
 def _is_known(rules: IngressRules, value: Any) -> bool:
-    known = _INCLUDES if WEB_SEARCH_TYPE in rules.hosted else _INCLUDES[:1]
+    known = _INCLUDES if WEB_SEARCH in rules.hosted else _INCLUDES[:1]
     return isinstance(value, list) and all(entry in known for entry in value)
 
 

@@ -3,59 +3,62 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.blocks import INPUT_DELTA, SERVER_TOOL_RESULT, SERVER_TOOL_USE, TEXT, TEXT_DELTA
 from proxy.core.messages import Event, MessageStream
-from proxy.core.search.results import MAX_BYTES, Found, Outcome, Result, SearchFailure
+from proxy.core.search.results import MAX_ANSWER, MAX_TEXT, Found, Outcome, Query, Result, SearchFailure, bounded
 from proxy.core.sse import dump_json, load_json
 from proxy.core.tokens.usage import search_usage, usage_of
 
 #: Begins what the proxy puts into `encrypted_content`, which clients send back with the conversation.
 _PACKED = "mp1."
-#: Longest such content that is read.
-_MAX_PACKED = 2 * MAX_BYTES
+#: Longest such content that is read: that of the longest texts, each of whose characters may take four bytes.
+_MAX_PACKED = 6 * (MAX_ANSWER + MAX_TEXT)
 _ERROR = "web_search_tool_result_error"
 
 
-def result_content(outcome: Outcome, *, carried: bool) -> Any:
-    """The content of the result block. `carried`: whether it has the texts for later turns, which clients do not
-    read."""
+def result_block(block_id: str, outcome: Outcome, *, carried: bool) -> dict[str, Any]:
+    """The block of a result. `carried`: whether it has the texts for later turns, which clients do not read. If there
+    is no link to carry the written answer, the block itself does."""
+    block = {"tool_use_id": block_id}
     if isinstance(outcome, SearchFailure):
-        return {"type": _ERROR, "error_code": outcome.code}
-    return [
+        return SERVER_TOOL_RESULT.start(**block, content={"type": _ERROR, "error_code": outcome.code})
+    links = [
         {
             "type": "web_search_result",
             "title": result.title,
             "url": result.url,
-            "encrypted_content": _pack(result, "" if place else outcome.answer) if carried else "",
+            "encrypted_content": _pack(result.text, "" if place else outcome.answer) if carried else "",
             "page_age": None,
         }
         for place, result in enumerate(outcome.results)
     ]
+    if carried and outcome.answer and not links:
+        block["encrypted_content"] = _pack("", outcome.answer)
+    return SERVER_TOOL_RESULT.start(**block, content=links)
 
 
-def outcome_of(content: Any) -> Outcome:
-    """The outcome that a result block of an earlier turn shows, with the texts that it carries."""
+def outcome_of(block: Mapping[str, Any]) -> Outcome:
+    """The outcome that a result block of an earlier turn shows, with the texts that it carries: clients may change it,
+    so it is bounded again."""
+    content = block.get("content")
     if isinstance(content, Mapping):
         return SearchFailure(str(content.get("error_code") or "unavailable"), "it was made in an earlier turn")
-    results, answer = [], ""
+    results, (_, answer) = [], _unpack(block.get("encrypted_content"))
     for link in content if isinstance(content, list) else ():
         if isinstance(link, Mapping) and isinstance(link.get("url"), str):
             text, written = _unpack(link.get("encrypted_content"))
             title = link.get("title")
-            results.append(Result(title if isinstance(title, str) and title else link["url"], link["url"], text))
+            results.append(Result(title if isinstance(title, str) else "", link["url"], text))
             answer = answer or written
-    return Found(tuple(results), answer)
+    return bounded(Found(tuple(results), answer), Query(""))
 
 
-def _pack(result: Result, answer: str) -> str:
-    if not (result.text or answer):
-        return ""
-    carried = {"text": result.text} | ({"answer": answer} if answer else {})
-    return _PACKED + base64.b64encode(dump_json(carried).encode()).decode()
+def _pack(text: str, answer: str) -> str:
+    carried = {name: value for name, value in (("text", text), ("answer", answer)) if value}
+    return _PACKED + base64.b64encode(dump_json(carried).encode()).decode() if carried else ""
 
 
 def _unpack(content: Any) -> tuple[str, str]:
@@ -64,7 +67,7 @@ def _unpack(content: Any) -> tuple[str, str]:
         return "", ""
     try:
         carried = load_json(base64.b64decode(content.removeprefix(_PACKED), validate=True).decode())
-    except (ValueError, RecursionError, binascii.Error):
+    except (ValueError, RecursionError):
         return "", ""
     carried = carried if isinstance(carried, Mapping) else {}
     text, answer = (carried.get(name) for name in ("text", "answer"))
@@ -76,8 +79,7 @@ def search_events(stream: MessageStream, outcome: Outcome, *, query: str, block_
     stream.open("call", SERVER_TOOL_USE.start(id=block_id, name="web_search"))
     stream.delta("call", INPUT_DELTA.of(dump_json({"query": query})))
     stream.close("call")
-    content = result_content(outcome, carried=False)
-    stream.open("result", SERVER_TOOL_RESULT.start(tool_use_id=block_id, content=content))
+    stream.open("result", result_block(block_id, outcome, carried=False))
     stream.close("result")
     if text:
         stream.open("text", TEXT.start())

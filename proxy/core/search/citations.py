@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: Longest text that is read, and most links that are found in it.
-MAX_CITED_TEXT, MAX_LINKS = 1024 * 1024, 100
+#: Longest text that is read, most addresses in it that may be links, and most links.
+MAX_CITED_TEXT, MAX_SEEN, MAX_LINKS = 1024 * 1024, 2_000, 100
 
 _BEGIN = re.compile(r"https?://", re.IGNORECASE)
 #: What would continue an address.
-_MORE = re.compile(r"[\w/%#&=+~@-]|[.,:;?!]+[\w/%#&=+~@-]")
-#: The text of a Markdown link, up to its address.
-_LINK_TEXT = re.compile(r"\[[^\[\]\n]{1,300}\]\(<?\Z")
+_PART = r"[\w/%#&=+~@(-]"
+_MORE = re.compile(rf"{_PART}|[.,:;?!*$']+{_PART}")
+#: The text of a Markdown link, up to its address. It may have brackets.
+_LINK_TEXT = re.compile(r"\[(?:[^\[\]\n]|\[[^\[\]\n]*\]){1,300}\]\(<?\Z")
 _MAX_LINK_TEXT = 310
+#: The rest of a Markdown link after its address: it may have a title.
+_LINK_END = re.compile(r""">?(?:[ \t]+(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'))?\)""")
 
 
 def citations(text: str, found: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -24,13 +27,8 @@ def citations(text: str, found: Mapping[str, str]) -> list[dict[str, Any]]:
     >>> one["start_index"], one["end_index"], one["cited_text"]
     (4, 28, '[A](https://a.example/x)')
     """
-    longest_first = sorted(found, key=len, reverse=True)
     links: list[tuple[int, int, str]] = []
-    for match in _BEGIN.finditer(text, 0, MAX_CITED_TEXT):
-        start = match.start()
-        url = next((url for url in longest_first if text.startswith(url, start)), None)
-        if url is None or _MORE.match(text, start + len(url)):
-            continue
+    for start, url in _addresses(text, found):
         start, end = _link_around(text, start, start + len(url))
         if links and start < links[-1][1]:  # the address was the text of this link
             links.pop()
@@ -38,6 +36,26 @@ def citations(text: str, found: Mapping[str, str]) -> list[dict[str, Any]]:
             break
         links.append((start, end, url))
     return [_citation(text, start, end, url, found[url]) for start, end, url in links]
+
+
+def _addresses(text: str, found: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    """The places of found addresses, each of them whole."""
+    shortest = min(map(len, found), default=0)
+    heads: dict[str, list[str]] = {}  # a text has many addresses that were not found
+    for url in sorted(found, key=len, reverse=True):
+        heads.setdefault(url[:shortest], []).append(url)
+    seen = 0
+    for match in _BEGIN.finditer(text, 0, MAX_CITED_TEXT):
+        start = match.start()
+        longest_first = heads.get(text[start : start + shortest])
+        if longest_first is None:
+            continue
+        seen += 1
+        if seen > MAX_SEEN:
+            return
+        found_url = next((url for url in longest_first if text.startswith(url, start)), None)
+        if found_url is not None and not _MORE.match(text, start + len(found_url)):
+            yield start, found_url
 
 
 def _citation(text: str, start: int, end: int, url: str, title: str) -> dict[str, Any]:
@@ -53,9 +71,11 @@ def _citation(text: str, start: int, end: int, url: str, title: str) -> dict[str
 
 def _link_around(text: str, start: int, end: int) -> tuple[int, int]:
     """The place of the Markdown link around an address, or of the address alone."""
-    before = max(0, start - _MAX_LINK_TEXT)
-    opened = _LINK_TEXT.search(text[before:start])
-    if opened is None:
+    opened = None
+    if text[max(0, start - 1) : start] in ("(", "<"):
+        before = max(0, start - _MAX_LINK_TEXT)
+        opened = _LINK_TEXT.search(text[before:start])
+    closed = _LINK_END.match(text, end) if opened is not None else None
+    if opened is None or closed is None or opened[0].endswith("<") != closed[0].startswith(">"):
         return start, end
-    tail = ">)" if opened[0].endswith("<") else ")"
-    return (before + opened.start(), end + len(tail)) if text.startswith(tail, end) else (start, end)
+    return before + opened.start(), closed.end()

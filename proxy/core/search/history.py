@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from proxy.core.content import blocks_of
+from proxy.core.foreign_text import foreign
 from proxy.core.search.blocks import outcome_of
-from proxy.core.search.results import in_words
+from proxy.core.search.results import Found, in_words
+from proxy.core.sizes import least_size
 
 Block = dict[str, Any]
 
@@ -17,24 +19,41 @@ SEARCH = "server_tool_use"
 RESULTS = {"web_search_tool_result": "web", "x_search_tool_result": "X"}
 #: The names of searches; other tools of a server have calls of the same type.
 _NAMES = frozenset({"web_search", "x_search"})
+#: Most characters of the searches that one request is told again.
+MAX_REMEMBERED = 2 * 1024 * 1024
 #: The result block that the proxy itself makes.
 _RESULT = "web_search_tool_result"
 
 
 def with_remembered(messages: Sequence[Any], found: Callable[[str], Sequence[Mapping[str, Any]]]) -> Sequence[Any]:
-    """The messages with the searches that were made beside calls of the client; `messages` itself if there are none.
+    """The messages with the searches that were made before or beside calls of the client; `messages` itself if there
+    are none. Each is told once, before the newest call with its id, and the newest come first while there is room.
 
-    found  id of a call -> the blocks of the searches beside it
+    found  id of a call -> the blocks of the searches that belong to it
     """
-    added = {}
-    for place, message in enumerate(messages):
+    added, seen, room = {}, set[str](), MAX_REMEMBERED
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
         if not isinstance(message, Mapping) or message.get("role") != "assistant":
             continue
-        calls = [block.get("id") for block in blocks_of(message.get("content")) if _kind(block) == "tool_use"]
-        more = [block for call_id in calls if isinstance(call_id, str) for block in found(call_id)]
-        if more:
-            added[place] = {**message, "content": [*blocks_of(message["content"]), *more]}
-    return [added.get(place, message) for place, message in enumerate(messages)] if added else messages
+        content: list[Any] = []
+        for block in reversed(blocks_of(message.get("content"))):
+            content.append(block)
+            call_id = block.get("id") if _kind(block) == "tool_use" else None
+            if not isinstance(call_id, str) or call_id in seen:
+                continue
+            seen.add(call_id)
+            blocks = found(call_id)
+            room -= least_size(blocks, room)
+            content += reversed(blocks if room >= 0 else ())
+            if blocks and room >= 0:
+                added[place] = content
+    if not added:
+        return messages
+    return [
+        {**message, "content": added[place][::-1]} if place in added else message
+        for place, message in enumerate(messages)
+    ]
 
 
 def as_calls(messages: Sequence[Any], name: str) -> list[Any]:
@@ -43,17 +62,20 @@ def as_calls(messages: Sequence[Any], name: str) -> list[Any]:
     waiting: list[Block] = []  # results whose user message is still to come
     for message in messages:
         content = message.get("content") if isinstance(message, Mapping) else None
-        if waiting and isinstance(message, Mapping) and message.get("role") == "user":
-            out.append({**message, "content": [*waiting, *blocks_of(content)]})
-            waiting = []
-        elif isinstance(message, Mapping) and message.get("role") == "assistant" and _searches(content):
-            steps = _steps(blocks_of(content), name)
-            for blocks, results in steps[:-1]:
-                out += [{"role": "assistant", "content": blocks}, {"role": "user", "content": results}]
-            blocks, waiting = steps[-1]
-            out += [{**message, "content": blocks}] if blocks else []
-        else:
+        role = message.get("role") if isinstance(message, Mapping) else None
+        if waiting and role == "user":
+            message = {**message, "content": [*waiting, *blocks_of(content)]}
+        elif waiting:
+            out.append({"role": "user", "content": waiting})
+        waiting = []
+        if role != "assistant" or not _searches(content):
             out.append(message)
+            continue
+        steps = _steps(blocks_of(content), name)
+        for blocks, results in steps[:-1]:
+            out += [{"role": "assistant", "content": blocks}, {"role": "user", "content": results}]
+        blocks, waiting = steps[-1]
+        out += [{**message, "content": blocks}] if blocks else []
     return [*out, {"role": "user", "content": waiting}] if waiting else out
 
 
@@ -104,7 +126,7 @@ def _call(block: Mapping[str, Any], name: str) -> Block:
 
 
 def _result(block: Mapping[str, Any]) -> Block:
-    told = in_words(outcome_of(block.get("content")))
+    told = in_words(outcome_of(block))
     return {"type": "tool_result", "tool_use_id": _text(block, "tool_use_id"), "content": told}
 
 
@@ -120,12 +142,9 @@ def search_text(block: Mapping[str, Any]) -> str:
         query = block.get("input")
         query = query.get("query") if isinstance(query, Mapping) else None
         return f"[{where} search: {query}]" if isinstance(query, str) else f"[{where} search]"
-    content = block.get("content")
-    links = [
-        f"- {link.get('title') or link['url']}: {link['url']}"
-        for link in (content if isinstance(content, list) else ())
-        if isinstance(link, Mapping) and isinstance(link.get("url"), str)
-    ]
+    outcome = outcome_of(block)
+    results = outcome.results if isinstance(outcome, Found) else ()
+    links = [f"- {foreign(result.title)}: {foreign(result.url)}" for result in results]
     return "\n".join([f"[{RESULTS.get(str(block.get('type')), 'web')} search results]", *links])
 
 

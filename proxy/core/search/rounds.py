@@ -13,22 +13,24 @@ from typing import Any
 from proxy.core.blocks import (
     CITATIONS_DELTA,
     INPUT_DELTA,
-    SERVER_TOOL_RESULT,
     SERVER_TOOL_USE,
     TEXT,
     TEXT_DELTA,
     TOOL_USE,
 )
 from proxy.core.messages import MAX_REPLY_CHARS, Event, Fold, block_delta
-from proxy.core.search.blocks import result_content
+from proxy.core.search.blocks import result_block
 from proxy.core.search.citations import MAX_CITED_TEXT, citations
-from proxy.core.search.hosted import SearchPlan, after_search
+from proxy.core.search.hosted import SearchPlan, after_search, asked_query
 from proxy.core.search.results import Outcome, SearchFailure, in_words, urls_of
 from proxy.core.sse import dump_json
 from proxy.core.tokens.usage import Usage, search_usage
+from proxy.core.tools.calls import MAX_NAME
 
 #: Stop reasons after which calls are carried out.
 _CALLING = ("tool_use", "end_turn")
+#: Digits that make the ids of an answer unique: with them an id of 46 characters is as long as services take.
+_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,13 @@ class SearchRounds:
     over      whether the round has ended
     searches  its calls of the search
     calls_client  whether the client must run other calls of the round
-    call_id   the client's id of the first of those, "" if ids are not made unique
-    shown     the blocks of the searches of the round
+    call_id   the client's id of the first of those whose id is unique, "" without one
+    shown     the blocks of all searches of the answer
     """
 
-    def __init__(self, plan: SearchPlan, *, converted: bool, answer_id: str) -> None:
+    def __init__(self, plan: SearchPlan, request: Mapping[str, Any], *, converted: bool, answer_id: str) -> None:
         """
+        request    that of the plan, as it is sent
         converted  the client's API has citations, but no place for the results of a search: the ids of its calls are
                    made unique, so that its next request shows what belongs to it
         answer_id  hexadecimal digits that nobody can guess
@@ -59,16 +62,18 @@ class SearchRounds:
         self._plan = plan
         self._converted = converted
         self._answer_id = answer_id
-        self._request = plan.request
+        self._request = request
+        self._rounds = 0
         self._started = False
         self._next = 0  # index of the next block of the message
         self._made = self._shown = 0
         self._usage: Usage = {}
         self._found: dict[str, str] = {}
-        self.begin()
+        self.shown: list[dict[str, Any]] = []
 
     def begin(self) -> None:
         """Begins a round."""
+        self._rounds += 1
         self.over = self.calls_client = False
         self.searches: tuple[ModelSearch, ...] = ()
         self._fold = Fold(MAX_REPLY_CHARS)
@@ -77,12 +82,13 @@ class SearchRounds:
         self._text: tuple[int, list[str]] | None = None  # the open text, if its links are cited
         self._end: list[Event] = []
         self.call_id = ""
-        self.shown: list[dict[str, Any]] = []
 
     @property
     def request(self) -> dict[str, Any]:
-        """The request of this round; its list of messages belongs to the caller."""
-        return {**self._request, "messages": [*self._request["messages"]]}
+        """The request of this round; its list of messages belongs to the caller. The last one allows no calls, so that
+        a model that only searches ends with words."""
+        choice = {"tool_choice": {"type": "none"}} if self._rounds == self._plan.rounds else {}
+        return {**self._request, **choice, "messages": [*self._request["messages"]]}
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """What the client sees of a batch. The end of the round is kept. Raises OverflowError."""
@@ -122,8 +128,11 @@ class SearchRounds:
         return self._cited(kind, placed, self._text[1])
 
     def _own_id(self, call_id: str) -> str:
-        """The client's id of a call of its own; the upstream gets its own id back, see `upstream_id`."""
-        shown = f"{call_id}__u{int(self._answer_id, 16)}"
+        """The client's id of a call of its own: unique, unless it would be longer than services take. The upstream gets
+        its own id back, see `upstream_id`."""
+        shown = f"{call_id}__u{int(self._answer_id, 16) % 10**_DIGITS:0{_DIGITS}}"
+        if len(shown) > MAX_NAME:
+            return call_id
         self.call_id = self.call_id or shown
         return shown
 
@@ -153,7 +162,7 @@ class SearchRounds:
         arguments = block["input"]
         query = arguments.get("query") if isinstance(arguments, Mapping) else None
         shown_id = f"srvtoolu_{self._answer_id}_{self._shown}"
-        return ModelSearch(block["id"], shown_id, query.strip() if isinstance(query, str) else "")
+        return ModelSearch(block["id"], shown_id, asked_query(query) if isinstance(query, str) else "")
 
     # -- searches
 
@@ -167,8 +176,7 @@ class SearchRounds:
         """The block of its result."""
         self._made += not isinstance(outcome, SearchFailure)
         self._found |= urls_of([outcome])
-        content = result_content(outcome, carried=True)
-        block = SERVER_TOOL_RESULT.start(tool_use_id=search.shown_id, content=content)
+        block = result_block(search.shown_id, outcome, carried=True)
         self.shown.append(block)
         return self._whole(block)
 

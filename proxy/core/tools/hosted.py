@@ -16,7 +16,8 @@ from proxy.core.tools.calls import PLACEHOLDER
 #: Types of tools with a schema of their own.
 _PLAIN = frozenset({"", "custom", "function"})
 _DATE = re.compile(r"_[0-9]{8}\Z")
-_SEARCH = "web_search"
+#: The search of the web, as a kind of a hosted tool and as its usual name.
+WEB_SEARCH = "web_search"
 #: A model whose service searches by itself.
 SEARCHING_MODEL = "gpt-5.6-sol"
 
@@ -62,11 +63,11 @@ def dated(request: dict[str, Any]) -> dict[str, Any]:
     tools = request.get("tools")
     if not isinstance(tools, list) or not any(map(_is_undated, tools)):
         return request
-    return {**request, "tools": [{"name": _SEARCH} | tool | _DATED if _is_undated(tool) else tool for tool in tools]}
+    return {**request, "tools": [{"name": WEB_SEARCH} | tool | _DATED if _is_undated(tool) else tool for tool in tools]}
 
 
 def _is_undated(tool: Any) -> bool:
-    return isinstance(tool, dict) and tool.get("type") == _SEARCH and tool.get("input_schema") is None
+    return isinstance(tool, dict) and tool.get("type") == WEB_SEARCH and tool.get("input_schema") is None
 
 
 def without_missing(
@@ -177,7 +178,7 @@ def _words(one: Missing, label: str) -> str:
     named = one.name is None or one.kind.startswith(one.name)
     called = cut(one.kind) if named else f"{cut(str(one.name))} ({cut(one.kind)})"
     cure = "Leave it out, or declare a tool of your own that the client runs."
-    if one.kind.startswith(_SEARCH):
+    if one.kind.startswith(WEB_SEARCH):
         cure = (
             "To have the proxy search, sign in to a provider that can (p1, p2 or p3), with PROXY_SEARCH on; or use a"
             f" model whose service searches, such as {SEARCHING_MODEL}, or a search tool of your own."

@@ -13,10 +13,11 @@ from proxy.core.convert.messages_to_search import (
     found_in,
     search_body,
 )
+from proxy.core.foreign_text import foreign
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.core.search.blocks import search_events
-from proxy.core.search.results import Found, foreign
+from proxy.core.search.results import Found, bounded
 from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import Length
 from proxy.core.tokens.usage import usage_of
@@ -62,7 +63,7 @@ class CodexSearch:
         stream = MessageStream(f"msg_{self._services.new_id()}", call.shown, input_tokens=prepared.input_tokens)
         stream.start()
         yield stream.take()
-        found = await self._found(search, prepared)
+        found = bounded(await self._found(search, prepared), query)
         block_id, text = f"srvtoolu_ws_{self._services.new_id()}", foreign(found.answer)
         yield search_events(stream, found, query=query.text, block_id=block_id, text=text)
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from proxy.config import Config
 from proxy.providers.entry import Entry, later
 from proxy.providers.p3_grok.catalog import CATALOG, catalog_of
 from proxy.providers.p3_grok.settings import GrokSettings
+
+
+def _omits_pictures(config: Config) -> bool:
+    return config.section(GrokSettings).tool_image == "omit"
+
 
 GROK = Entry(
     CATALOG,
@@ -16,5 +22,6 @@ GROK = Entry(
     sign_in="with a browser, here or (`--paste`) elsewhere, or with a code on another device: `--device`",
     adding=catalog_of,
     searches=2,
+    blind=_omits_pictures,
     examples={"responses": "grok-4.6"},
 )

@@ -12,11 +12,12 @@ from proxy.core.content import blocks_of, texts_of
 from proxy.core.convert.history.responses_dialect import Item
 from proxy.core.invalid import InvalidRequest, cut
 from proxy.core.search.blocks import outcome_of
-from proxy.core.search.hosted import QUERY_PREFIX
+from proxy.core.search.hosted import QUERY_PREFIX, max_uses
 from proxy.core.search.results import Found, Query
 from proxy.core.sse import dump_sorted_json
+from proxy.core.tools.hosted import WEB_SEARCH
 
-WEB = "web_search"
+WEB = WEB_SEARCH
 X = "x_search"
 
 #: Longer lists of domains are refused, and go into the instructions.
@@ -82,12 +83,8 @@ def search_item(tool: Mapping[str, Any], policy: str, notes: list[str]) -> tuple
 
 
 def _check_uses(tool: Mapping[str, Any], notes: list[str]) -> None:
-    uses = tool.get("max_uses")
-    if uses is None:
-        return
-    if not isinstance(uses, int) or isinstance(uses, bool) or uses < 1:
-        raise InvalidRequest("`max_uses` of a search tool must be a whole number from 1", param="tools")
-    notes.append("max_uses of the search left out: it has no such limit")
+    if max_uses(tool) is not None:
+        notes.append("max_uses of the search left out: it has no such limit")
 
 
 def _domains(tool: Mapping[str, Any]) -> tuple[dict[str, list[str]], list[str], list[str]]:
@@ -200,7 +197,7 @@ def search_request(query: Query, model: str) -> dict[str, Any]:
 def found_in(message: Mapping[str, Any]) -> Found:
     """What the answer to such a request found: every link once, and the text."""
     content, usage = message.get("content") or [], dict(message.get("usage") or {})
-    outcomes = [outcome_of(block["content"]) for block in content if block["type"] == SERVER_TOOL_RESULT.name]
+    outcomes = [outcome_of(block) for block in content if block["type"] == SERVER_TOOL_RESULT.name]
     found = [result for outcome in outcomes if isinstance(outcome, Found) for result in outcome.results]
     results = {result.url: result for result in found}
     counted = usage.pop("server_tool_use", None) or {}

@@ -212,8 +212,10 @@ class Accounts:
         caller: str | None = None,
         stays: bool = False,
         model: str = "",
+        noted: bool = True,
     ) -> tuple[Serving, ...]:
-        """The account that serves a request, then those that may serve instead, if any and not `stays`."""
+        """The account that serves a request, then those that may serve instead, if any and not `stays`. `noted`:
+        whether the session stays with it."""
         known, bound = self.of(label), _bound(config, label, caller)
         if len(known) == 1 and bound is None:
             return tuple(known)
@@ -221,6 +223,8 @@ class Accounts:
         onward = config.on_spent == "next" and not stays
         began = self._affinity.of(key)
         found = self._ordered(known, stays=began, bound=bound, onward=onward, config=config, model=model)
+        if not noted:
+            return found
         if began is None or found[0].name == began or self.lacks(account_key(label, began), model, config) is None:
             self._affinity.note(key, found[0].name)  # else it comes back with the next model that it has
         return found

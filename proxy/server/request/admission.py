@@ -98,6 +98,15 @@ class Admission:
         """Takes a place of the provider, which is known only after routing. Raises BusyError."""
         ticket.take(f"{PROVIDER} {label}", self.config().max_concurrent_per_provider, f"by {label}")
 
+    def fits(self, label: str, size: int) -> bool:
+        """Whether one more request with a body of `size` bytes fits: to ask first counts no refusal.
+
+        label  the provider, "" for a request that has its place
+        """
+        config = self.config()
+        free = not label or self.counts[f"{PROVIDER} {label}"] < config.max_concurrent_per_provider
+        return free and self.bytes + size <= config.max_buffered_bytes
+
 
 #: Turns of the event loop from the bytes of a request to its task.
 _TURNS = 3

@@ -6,7 +6,7 @@ Nothing is done before the answer has begun, and mostly nothing before its last 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ LOOP_BYTES = 512 * 1024
 #: Seconds after which they are read, unless the answer begins before: an answer that is sent whole begins at its end.
 LOOK_S = 0.5
 #: Kinds of reasons that occur once and pass.
-_PASSING = frozenset({"compaction", "messages", "time", "provider", "model", "effort"})
+_PASSING = frozenset({"compaction", "messages", "descriptions", "time", "provider", "model", "effort"})
 #: Maximum number of models that are remembered for having reported cached input.
 _MAX_REPORTING = 1024
 
@@ -88,9 +88,12 @@ class CacheWatch:
 
 
 class CacheCheck:
-    """The comparison of one request, from the beginning of its answer to its end."""
+    """The comparison of one request, from the beginning of its answer to its end. `described`: see `Sent`."""
 
-    def __init__(self, watch: CacheWatch, asked: ComparedRequest, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, watch: CacheWatch, asked: ComparedRequest, clock: Callable[[], float], described: Sequence[int]
+    ) -> None:
+        self._described = described
         self._watch = watch
         self._clock = clock
         self._asked = asked
@@ -181,7 +184,8 @@ class CacheCheck:
         asked, target = self._asked, self._asked.target
         if asked.owner is None or self._began_at is None:
             return
-        sent = Sent(found, self._began_at, asked.provider.label, target.model, target.effort, self._account)
+        label, described = asked.provider.label, self._described
+        sent = Sent(found, self._began_at, label, target.model, target.effort, self._account, described)
         self._compared = self._watch.memory.reached(asked.owner, sent, summary=asked.summary)
 
 

@@ -41,6 +41,7 @@ from proxy.providers.contract import Target
 from proxy.server.request.cache_watch import CacheCheck, ComparedRequest
 from proxy.server.request.candidates import Candidate
 from proxy.server.request.inquiry import TIMING_HEADER, Inquiry, id_headers
+from proxy.server.request.picture_memory import Descriptions
 from proxy.server.request.replies import break_connection
 
 #: Header with the paths of the members that a request asked for and did not get.
@@ -51,11 +52,8 @@ MAX_IGNORED = 1000
 ACCOUNT_HEADER = "x-model-proxy-account"
 #: Header with the models in `stands_in`, and the reason.
 FALLBACK_HEADER = "x-model-proxy-fallback"
-#: Header with the account that searches the web for the model.
-SEARCH_HEADER = "x-model-proxy-search"
-
-#: Header with the account of the model that described pictures.
-VISION_HEADER = "x-model-proxy-vision"
+#: Headers with the account that searches the web for the model, and with that of the one that described pictures.
+SEARCH_HEADER, VISION_HEADER = "x-model-proxy-search", "x-model-proxy-vision"
 
 STOPPED = "Request ended before completion: the proxy was stopped"
 LEFT = "Request ended before completion: the client left"
@@ -70,9 +68,10 @@ class Ledger:
     response  the answer once its head is sent: then no other is possible
     size      bytes of the body, unpacked
     pictures  number of pictures in the request
-    describer  the account of the model that described some, "" if none were described
+    described     the descriptions of them, None before some are looked for
     names_search  whether the body has the word for a hosted search, so that it is worth looking for one
-    searcher  the account that may search for the model, "" if none does
+    searcher  the account that may search for the model, "" for the one that answers, None if none does
+    searched  whether a search was made for the answer, so that no other model may begin anew
     """
 
     def __init__(self, inquiry: Inquiry, *, leave: Callable[[], None]) -> None:
@@ -85,11 +84,10 @@ class Ledger:
         self.response: web.StreamResponse | None = None
         self.capture: RequestCapture = NULL_CAPTURE
         self.cache: CacheCheck | None = None
-        self.size = 0
-        self.pictures = 0
-        self.describer = ""
-        self.names_search = False
-        self.searcher = ""
+        self.size = self.pictures = 0
+        self.described: Descriptions | None = None
+        self.names_search = self.searched = False
+        self.searcher: str | None = None
         self._leave = leave
         self._state = inquiry.state
         self._monitor = inquiry.state.monitor
@@ -113,10 +111,10 @@ class Ledger:
             head[ACCOUNT_HEADER] = self.serving.account
         if self._state.running.draining:
             head["Connection"] = "close"
-        if self.describer:
-            head[VISION_HEADER] = self.describer
-        if self.searcher:
-            head[SEARCH_HEADER] = self.searcher
+        if self.described is not None and self.described.by:
+            head[VISION_HEADER] = self.described.by
+        if self.searcher is not None:
+            head[SEARCH_HEADER] = self.searches_by
         if self._stands_in:
             head[FALLBACK_HEADER] = self._stands_in
         if self._ignored:
@@ -133,6 +131,11 @@ class Ledger:
     def account(self) -> str:
         """The name of the account that answers, "" if its provider has only one."""
         return "" if self.serving is None else self.serving.account
+
+    @property
+    def searches_by(self) -> str:
+        """The account that may search for the model, as tables and logs show it."""
+        return self.searcher or ("" if self.serving is None else self.serving.key)
 
     def blames_first(self) -> None:
         """Reports the end of the request under the model that was asked first."""
@@ -240,7 +243,8 @@ class Ledger:
 
     def compares(self, asked: ComparedRequest) -> None:
         """Begins to compare the call with its owner's call before it, as an upstream's cache would."""
-        self.cache = CacheCheck(self._state.cache, asked, self._state.clock)
+        said = () if self.described is None else self.described.said
+        self.cache = CacheCheck(self._state.cache, asked, self._state.clock, said)
 
     def account_moves(self, before: Candidate, after: Candidate, effort: str | None, reason: str) -> None:
         """Reports that another account continues the request."""
@@ -265,7 +269,8 @@ class Ledger:
             self.cache = None
         self._timings.began_anew()
         self._ignored = ()
-        self.describer = ""
+        if self.described is not None:
+            self.described.begin_anew()
         self._stands_in = stands_in
         self._earlier += 1
 

@@ -110,7 +110,7 @@ class StreamTimers:
                hang up after 300 s
     stall      a reader that takes nothing for this long counts as gone
     judge      how long the reviewer of auto mode may take for the calls of an answer
-    vision     how long another model may take to describe the pictures of a request
+    vision     how long another model may take to describe the pictures of a request, for all its candidates
     search     how long one search of the web may take
     judge_quiet  silence of an answer after which the reviewer is asked before its end
     """
@@ -121,7 +121,7 @@ class StreamTimers:
     stall: float = 300.0
     judge: float = 30.0
     judge_quiet: float = 0.25
-    vision: float = 45.0
+    vision: float = 30.0
     search: float = 90.0
 
 

@@ -15,6 +15,7 @@ from proxy.core.identity import Owner, owner_of, session_in_metadata, session_of
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
 from proxy.core.routing import Route, is_auto_review, normalise_model
+from proxy.core.search.hosted import hosted_searches
 from proxy.core.tools.hosted import dated, refusal, without_missing
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted, SessionFound
@@ -66,7 +67,8 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
     async def prepare(candidate: Candidate) -> Answer:
         asked = capped(ledger, candidate, body, capped_request)
         target = candidate.provider.resolve(candidate.model, asked, auto_review=candidate.auto_review)
-        searcher = lent_search(ledger, candidate) if ledger.names_search else None
+        searches = ledger.names_search and hosted_searches(asked.get("tools"))
+        searcher = lent_search(ledger, candidate) if searches else None
         search = None if searcher is None else await search_with(ledger, searcher, asked)
         served = asked if search is None else search.plan.request
         request = with_true_pictures(ledger, _without_missing(ledger, candidate, served, target))

@@ -14,6 +14,7 @@ from aiohttp import web
 from proxy.core.cache_health.fingerprint import of_responses
 from proxy.core.convert.chat_request_to_messages import chat_request_to_messages
 from proxy.core.convert.openai_mode import by_mode
+from proxy.core.convert.openai_tools import asks_search
 from proxy.core.convert.responses.signatures import is_ours
 from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
 from proxy.core.effort import capped_openai_body
@@ -111,7 +112,7 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket, parse: Parse) -> tuple
         if ledger.inquiry.caller is not None and isinstance(hint, str):
             members["prompt_cache_key"] = ledger.inquiry.own_session(hint)
         lenient = ledger.inquiry.state.config().openai_mode == "lenient"
-        searcher = lent_search(ledger, candidate) if ledger.names_search else None
+        searcher = lent_search(ledger, candidate) if ledger.names_search and asks_search(members) else None
         rules = None if searcher is None else with_search(candidate.provider.ingress(candidate.model))
         asked = OpenAiBody(members, session, lenient, rules)
         ingress = parse(asked, candidate)

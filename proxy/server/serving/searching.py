@@ -22,10 +22,11 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.routing import normalise_model
 from proxy.core.search.blocks import search_events
 from proxy.core.search.history import with_remembered
-from proxy.core.search.hosted import WEB_SEARCH, SearchPlan, search_plan
+from proxy.core.search.hosted import SearchPlan, search_plan
 from proxy.core.search.results import Found, Outcome, SearchFailure, bounded, in_words
 from proxy.core.search.rounds import ModelSearch, SearchRounds
 from proxy.core.sizes import LARGE_BYTES, least_size
+from proxy.core.tools.hosted import WEB_SEARCH
 from proxy.errors import ProxyError
 from proxy.observe.capture.contract import NULL_CAPTURE
 from proxy.observe.lifecycle import Searched
@@ -55,8 +56,8 @@ _NO_QUERY = SearchFailure("invalid_input", "the call has no query: it needs the 
 class Searcher:
     """Who searches.
 
-    key       the account, as tables and logs show it
-    provider  None for the provider object that answers, which may change with its account
+    key       the account, as tables and logs show it; "" for the one that answers, which may change
+    provider  None for that one
     model     named by the settings, "" to leave it to the provider
     """
 
@@ -72,7 +73,7 @@ def _searcher_for(ledger: Ledger, candidate: Candidate) -> Searcher | None:
         return None
     if config.search == "auto":
         if isinstance(candidate.provider, Searches) and candidate.provider.signed_in():
-            return Searcher(candidate.key, None)
+            return Searcher("", None)
         able = searchers(ledger.inquiry.state.entries)
         found = (_account(ledger, entry.label, config) for entry in able)
         return next((one for one in found if one is not None), None)
@@ -85,11 +86,11 @@ def _named(ledger: Ledger, candidate: Candidate, config: Config) -> Searcher | N
     able = [entry.label for entry in searchers(state.entries)]
     label, named = searcher_of(config.search, state.catalogs.of(config), able)
     found = _account(ledger, label, config, ready=False)
-    if found is None or not named:
-        return Searcher(candidate.key, None) if found is not None and label == candidate.label else found
+    if found is None:
+        return None
     provider: Any = candidate.provider if label == candidate.label else found.provider
-    model = provider.resolve(normalise_model(named), {}, auto_review=False).model
-    return replace(found, provider=provider, model=model)
+    model = provider.resolve(normalise_model(named), {}, auto_review=False).model if named else ""
+    return Searcher("", None, model) if label == candidate.label else replace(found, model=model)
 
 
 def _account(ledger: Ledger, label: str, config: Config, *, ready: bool = True) -> Searcher | None:
@@ -97,10 +98,12 @@ def _account(ledger: Ledger, label: str, config: Config, *, ready: bool = True) 
     accounts = ledger.inquiry.state.accounts
     if label not in accounts.providers:
         return None
-    one = accounts.choose(label, config, session=ledger.session, caller=ledger.inquiry.caller_name)[0]
+    caller = ledger.inquiry.caller_name
+    one = accounts.choose(label, config, session=ledger.session, caller=caller, noted=False)[0]
     provider = one.provider
-    usable = isinstance(provider, Searches) and (provider.signed_in() or not ready)
-    return Searcher(one.key if one.name else label, provider) if usable and isinstance(provider, Searches) else None
+    if not isinstance(provider, Searches) or (ready and not provider.signed_in()):
+        return None
+    return Searcher(one.key if one.name else label, provider)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +116,13 @@ class Search:
 
 def lent_search(ledger: Ledger, candidate: Candidate) -> Searcher | None:
     """Who searches for a candidate whose service does not; None if it does, or if nobody would."""
-    ledger.searcher = ""
+    ledger.searcher = None
     has = WEB_SEARCH in candidate.provider.hosted_tools(candidate.model)
     return None if has else _searcher_for(ledger, candidate)
 
 
 async def search_with(ledger: Ledger, searcher: Searcher, request: Mapping[str, Any]) -> Search | None:
-    """The search of a request, None if it has none. Noted for the head of the answer."""
+    """The search of a request, None if it has none. Noted for the head of the answer. Raises InvalidRequest."""
     inquiry = ledger.inquiry
     kept = partial(inquiry.state.searches.of, inquiry.caller_name)
     plan = await in_thread_if(ledger.size > LARGE_BYTES, partial(_plan, request, kept))
@@ -142,7 +145,7 @@ def searching(ledger: Ledger, search: Search) -> Asks:
 
 def _asked(ledger: Ledger, search: Search, provider: Provider, call: Call) -> Batches:
     answer = SearchingAnswer(ledger, search, provider, call)
-    return answer.only(search.plan.only) if search.plan.only else answer.rounds()
+    return answer.only(search.plan.only) if search.plan.only and not call.converted else answer.rounds()
 
 
 class SearchingAnswer:
@@ -172,7 +175,8 @@ class SearchingAnswer:
 
     async def rounds(self) -> AsyncGenerator[list[Event], None]:
         """The answer of the model, asked again after each search. Raises ProxyError."""
-        rounds = SearchRounds(self._plan, converted=self._call.converted, answer_id=self._id)
+        asked = self._call.request
+        rounds = SearchRounds(self._plan, asked, converted=self._call.converted, answer_id=self._id)
         for number in range(self._plan.rounds):
             rounds.begin()
             timings = self._call.timings if number == 0 else Timings()  # the first has the times of the request
@@ -192,7 +196,8 @@ class SearchingAnswer:
                 yield rounds.end()
                 return
             rounds.grow(outcomes)
-        raise ProxyError(f"the model searched {self._plan.rounds} times without an answer", kind="bad_answer")
+        message = f"the model searched {self._plan.rounds} times without an answer: ask it for less, or another model"
+        raise ProxyError(message, kind="unprocessable")  # asked again, it would search as often again
 
     def _remember(self, rounds: SearchRounds) -> None:
         """Keeps what the client's API cannot carry to its next request."""
@@ -234,6 +239,7 @@ class SearchingAnswer:
         """Makes one search, and reports it without its words. A failure is an outcome."""
         query, started = self._plan.query(text), time.monotonic()
         ledger, model = self._ledger, self._searcher.model
+        ledger.searched = True
         request_id = f"{ledger.inquiry.id}-search"
         call = SearchCall(query, request_id, call_id, model, capture=ledger.capture)
         outcome: Outcome
@@ -255,6 +261,7 @@ class SearchingAnswer:
         results, usage = (len(outcome.results), outcome.usage) if isinstance(outcome, Found) else (0, {})
         counted = [usage.get(f"{kind}input_tokens") or 0 for kind in ("", "cache_read_", "cache_creation_")]
         spent = sum(counted), usage.get("output_tokens") or 0
-        self._ledger.tell(Searched(self._searcher.key, word, results, *spent, ms))
+        by = self._ledger.searches_by
+        self._ledger.tell(Searched(by, word, results, *spent, ms))
         if isinstance(outcome, SearchFailure):
-            self._ledger.notice("warn", f"a web search by {self._searcher.key} failed: {word}")
+            self._ledger.notice("warn", f"a web search by {by} failed: {word}")

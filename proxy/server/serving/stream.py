@@ -124,7 +124,8 @@ class EventWriter(AnswerWriter):
         self._held: list[Event] = []
         self._observer = AnswerObserver(ledger)
         grace_s = ledger.inquiry.state.config().stream_grace_ms / 1000
-        self._held_until = candidates.held_until(self._now(), grace_s)
+        waited = 0.0 if ledger.described is None else ledger.described.waited
+        self._held_until = candidates.held_until(self._now() - waited, grace_s)
         self._over = False
         self._said = Visible.NOTHING  # the level of all that was encoded, even if it gave no bytes
 
@@ -378,7 +379,8 @@ class WholeAnswer:
 
     @property
     def visible(self) -> Visible:
-        return self._came if self._ledger.response is None else Visible.CONTENT
+        final = self._ledger.searched or self._ledger.response is not None
+        return Visible.CONTENT if final else self._came
 
     async def of(self, candidates: Candidates) -> web.StreamResponse:
         candidate, renderer = candidates.current, self._renderer()

@@ -126,6 +126,10 @@ async def a_search_for_a_model_without_one(codex: Codex, folder: Path) -> None:
         )
         expect("from-2-codex" in both.text and both.items("web_search"), "beside a command", both.finished)
         expect(len(sandbox.p2.service_requests) == 2 and len(sandbox.p1.searches) == 1, "the services were asked")
+        both = await codex.run(url, f"{query} and use exec_command: echo a-$((1 + 1))-b", model="opencode-go/glm-5.2")
+        expect("a-2-b" in both.text and both.items("web_search"), "p4 beside a command", both.finished)
+        again = await codex.run(url, "and now?", model="gpt-5.5", resume=True)
+        expect("and now?" in again.text and not again.failure, "p1 takes the ids of the calls", again.finished)
 
 
 @scenario

@@ -18,9 +18,10 @@ from proxy.core.messages import MAX_HELD_BYTES, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json, load_json
 from proxy.core.tools.calls import is_web_search
+from proxy.core.tools.hosted import WEB_SEARCH
 from proxy.core.tools.schema import output_format
 
-WEB, X = "web_search", "x_search"
+WEB, X = WEB_SEARCH, "x_search"
 #: Prefix of the upstream's own X tools: `x_keyword_search`, `x_user_search`, …
 _X_TOOLS = "x_"
 #: name of a search -> the word for it, and the type of its result

@@ -8,12 +8,12 @@ from typing import Any
 
 from proxy.core.convert.responses.signatures import is_ours
 from proxy.core.tools.calls import short_key
+from proxy.core.tools.hosted import WEB_SEARCH
 from proxy.providers.contract import Target
 from proxy.providers.p1_codex.catalog import CodexModel
 
 #: Tools that the lite lane has: those that the caller runs. Namespaces contain such tools.
 _OWN_TOOLS = frozenset({"function", "custom", "namespace"})
-_SEARCH = "web_search"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class NativeBody:
 def served_target(target: Target, body: Mapping[str, Any], row: CodexModel) -> Target:
     """The model that serves the body. Hosted search exists on the full lane only, which the smallest models lack:
     larger ones replace them."""
-    if row.search is None or not any(kind.startswith(_SEARCH) for kind in _hosted(body)):
+    if row.search is None or not any(kind.startswith(WEB_SEARCH) for kind in _hosted(body)):
         return target
     return Target(row.search, target.tier, target.effort)
 
