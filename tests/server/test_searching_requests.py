@@ -11,6 +11,7 @@ import pytest
 from events import closed, delta, opened
 from harness import Fake, Live, ask, configured, played, store_account, tool, use, whole_message
 from openai_live import CHAT, RESPONSES
+from pictures import png
 from samples import rows
 from wires import message_of
 
@@ -77,10 +78,12 @@ async def test_each_round_has_the_request_as_it_was_cleaned(live: Live, stream: 
 
 async def test_each_round_has_the_pictures_in_words(live: Live) -> None:
     live.config = configured(live.config, vision_model="gpt-5.5")
-    content = [picture("image/jpeg"), {"type": "text", "text": QUERY}]
-    await live.post(ask([{"role": "user", "content": content}], model=P4, tools=[SEARCH, tool()]))
+    source = {"type": "base64", "media_type": "image/png", "data": png()}
+    content = [{"type": "image", "source": source}, {"type": "text", "text": QUERY}]
+    answer = await live.post(ask([{"role": "user", "content": content}], model=P4, tools=[SEARCH, tool()]))
     first, second = (seen.body["messages"][0] for seen in live.sandbox.p4.requests)
-    assert first == second and "image" in str(first) and JPEG not in str(second)
+    assert answer.headers["x-model-proxy-vision"] == "p1" and answer.headers[HEADER] == "p1"
+    assert first == second and "described by gpt-5.5" in str(first)
 
 
 @pytest.mark.parametrize("model", [P2, P4])

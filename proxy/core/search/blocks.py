@@ -40,16 +40,16 @@ def result_block(block_id: str, outcome: Outcome, *, carried: bool) -> dict[str,
     return SERVER_TOOL_RESULT.start(**block, content=links)
 
 
-def outcome_of(block: Mapping[str, Any]) -> Outcome:
-    """The outcome that a result block of an earlier turn shows, with the texts that it carries: clients may change it,
-    so it is bounded again."""
+def outcome_of(block: Mapping[str, Any], *, carried: bool = True) -> Outcome:
+    """The outcome that a result block of an earlier turn shows: clients may change it, so it is bounded again.
+    `carried`: with the texts that it carries."""
     content = block.get("content")
     if isinstance(content, Mapping):
         return SearchFailure(str(content.get("error_code") or "unavailable"), "it was made in an earlier turn")
-    results, (_, answer) = [], _unpack(block.get("encrypted_content"))
+    results, (_, answer) = [], _unpack(block.get("encrypted_content") if carried else None)
     for link in content if isinstance(content, list) else ():
         if isinstance(link, Mapping) and isinstance(link.get("url"), str):
-            text, written = _unpack(link.get("encrypted_content"))
+            text, written = _unpack(link.get("encrypted_content") if carried else None)
             title = link.get("title")
             results.append(Result(title if isinstance(title, str) else "", link["url"], text))
             answer = answer or written

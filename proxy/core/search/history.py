@@ -142,7 +142,7 @@ def search_text(block: Mapping[str, Any]) -> str:
         query = block.get("input")
         query = query.get("query") if isinstance(query, Mapping) else None
         return f"[{where} search: {query}]" if isinstance(query, str) else f"[{where} search]"
-    outcome = outcome_of(block)
+    outcome = outcome_of(block, carried=False)
     results = outcome.results if isinstance(outcome, Found) else ()
     links = [f"- {foreign(result.title)}: {foreign(result.url)}" for result in results]
     return "\n".join([f"[{RESULTS.get(str(block.get('type')), 'web')} search results]", *links])
