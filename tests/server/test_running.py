@@ -18,7 +18,7 @@ from proxy.sandbox import Sandbox
 from proxy.server.listener import Listener
 from proxy.server.request.admission import Running
 
-WORDS = "the proxy is stopped before this answer was whole"
+WORDS = "the proxy stopped before this answer was complete"
 #: A model of each wire.
 MODELS = {
     "p1": "gpt-5.5",

@@ -286,4 +286,4 @@ async def test_a_shutdown_is_no_failure_of_a_model(live: Live) -> None:
     await asked.wait()
     await live.app[STATE].running.drain(0.0)
     answer = await running
-    assert answer.status == 503 and answer.error["message"].startswith("the proxy is stopped")
+    assert answer.status == 503 and answer.error["message"].startswith("the proxy stopped")
