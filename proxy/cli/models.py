@@ -10,10 +10,12 @@ from typing import Any
 
 from proxy.cli.command import APP, Command, Context
 from proxy.cli.config_file import ConfigFile, proxies_of
-from proxy.cli.paths import state_root
+from proxy.cli.paths import config_root, state_root
 from proxy.config import Config
+from proxy.core.allowances.accounts import DEFAULT, account_key
 from proxy.core.routing import ALIASES, Catalog, listing
 from proxy.providers.accounts.model_lists import ModelLists
+from proxy.providers.accounts.named import names_in
 from proxy.providers.entry import Entry
 
 #: Ids of a provider that are shown by default.
@@ -29,9 +31,11 @@ def offering(context: Context) -> tuple[Entry, ...]:
 
 
 def kept_lists(context: Context) -> ModelLists:
-    """The lists in the state folder."""
-    lists = ModelLists(folder=state_root(context.environment))
+    """The lists in the state folder, of the accounts that there are."""
+    lists, root = ModelLists(folder=state_root(context.environment)), config_root(context.environment)
     lists.read()
+    for entry in context.providers:
+        lists.only(entry.label, [account_key(entry.label, name) for name in (DEFAULT, *names_in(root, entry.label))])
     return lists
 
 

@@ -119,13 +119,16 @@ class Catalog:
         other = self.small if family == "haiku" else self.main
         return self.aliases.get(max(dated, key=len, default=family), other)
 
-    def extended(self, names: Iterable[tuple[str, str]]) -> Catalog:
+    def extended(self, names: Iterable[tuple[str, str]], offered: ModelList | None = None) -> Catalog:
         """A catalogue that lists these names too.
 
-        names  pairs of a name and a listed model that it resembles, or ""
+        names    pairs of a name and a listed model that it resembles, or ""
+        offered  what the service says of such a name wins
         """
         own = dict(names)
-        facts = {name: replace(self.facts[base], listed=True) for name, base in own.items() if base in self.facts}
+        facts = {name: self.facts[base] for name, base in own.items() if base in self.facts}
+        rows = {} if offered is None else offered.models
+        facts |= {name: replace(rows[name].over(facts.get(name, UNKNOWN)), listed=True) for name in own if name in rows}
         models = tuple(dict.fromkeys((*self.models, *own)))
         return replace(self, models=models, facts={**self.facts, **facts}, lacking=self.lacking - own.keys())
 
@@ -146,6 +149,7 @@ class Catalog:
             return self
         rows, ids = offered.models, {name: id_of(name) for name in self.models}
         named = {name: one for one in rows for name in names(one, rows[one])}
+        named |= {one: one for one in rows if one in named}  # its own row, not the tier of another
         ids |= {name: one for name, one in named.items() if name not in ids}
         facts = {**self.facts}
         new = {one: self.facts.get(like(one), UNKNOWN) for one in {*ids.values()} & rows.keys() - self.facts.keys()}
@@ -156,27 +160,30 @@ class Catalog:
         }
         models = tuple(name for name in ids if facts.get(name, UNKNOWN).listed)
         lacking = frozenset(name for name in self.models if name not in named)
-        whole = [name for name in models if name not in lacking and ids[name] == name]
+        kept = [name for name in models if name not in lacking]
+        whole = [name for name in kept if ids[name] == name] or kept
+
+        hidden = self.hidden | (ids.keys() - set(models))
+        now = replace(self, models=models, facts=facts, hidden=hidden, lacking=lacking)
+        return now._with_targets(lacking, whole)
+
+    def _with_targets(self, gone: Collection[str], whole: Sequence[str]) -> Catalog:
+        """The catalogue whose aliases mean models that are there: instead of one that is gone the nearest."""
 
         def instead(model: str) -> str:
-            return nearest(model, whole) if model in lacking and whole else model
+            return nearest(model, whole) if model in gone and whole else model
 
-        return replace(
-            self,
-            models=models,
-            facts=facts,
-            hidden=self.hidden | (ids.keys() - set(models)),
-            lacking=lacking,
-            main=instead(self.main),
-            small=instead(self.small),
-            reviewer=instead(self.reviewer),
-            aliases={alias: instead(model) for alias, model in self.aliases.items()},
-        )
+        aliases = {alias: instead(model) for alias, model in self.aliases.items()}
+        main, small, reviewer = map(instead, (self.main, self.small, self.reviewer))
+        return replace(self, main=main, small=small, reviewer=reviewer, aliases=aliases)
 
     def without(self, names: Collection[str]) -> Catalog:
         """The catalogue without these names."""
+        if not names:
+            return self
         models = tuple(name for name in self.models if name not in names)
-        return replace(self, models=models, hidden=self.hidden.difference(names)) if names else self
+        now = replace(self, models=models, hidden=self.hidden.difference(names))
+        return now._with_targets(names, now.shown)
 
     def lists(self, model: str) -> bool:
         """Whether the service lists what a name means; an id with a prefix may have an ending that the name lacks."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Live, ask, until
+from harness import Live, ask, configured, until
 from media_live import PNG
 from oauth_accounts import Clock
 
@@ -313,3 +313,23 @@ def test_of_p5_a_name_with_a_prefix_is_looked_for_among_the_ids() -> None:
     found = catalog_with("p5", "gpt-9-high", "auto")
     assert found.lists("cursor:gpt-9") and found.lists("cursor-plan:gpt-9-high") and found.lists("cursor")
     assert not found.lists("cursor:gpt-8") and not found.lists("cursor:gpt-9-low")
+
+
+def test_what_the_settings_add_has_the_facts_of_the_service() -> None:
+    entry = next(one for one in PROVIDERS if one.label == "p2")
+    config = configured(Config(), p2_models=(("k9", "k3"),))
+    rows = {"k9": ModelFacts(123_456, sees=False), "k3": ModelFacts(1_000_000)}
+    facts = entry.offering(ModelList(rows), PROVIDERS).catalog_now(config).facts_of("k9")
+    assert (facts.context, facts.sees) == (123_456, False)
+
+
+def test_no_alias_means_a_name_that_is_taken_away() -> None:
+    assert catalog_with("p2", "kimi-k2.7-code", "k3").main in ("k3", "kimi-k3")
+    assert catalog_with("p4", "kimi-k3", "grok-4.6").main in ("opencode-go/kimi-k3", "opencode-go/grok-4.6")
+
+
+async def test_an_account_that_comes_back_is_asked_again(live: Live, clock: Clock) -> None:
+    found = await listed(live, ASKED["p2"][0])
+    lists(live).only("p2", ())
+    assert lists(live).of("p2") is None
+    assert (await listed(live, ASKED["p2"][0])).models == found.models

@@ -97,7 +97,10 @@ def check_lists(setup: Setup) -> Sequence[Finding]:
 
 
 def _of_list(one: SignIn, known: ModelList, setup: Setup) -> Finding:
-    ours, now = one.entry.catalog_now(setup.config), one.entry.catalog_now(setup.config, known)
+    ours, now = (
+        one.entry.catalog_now(setup.config),
+        one.entry.offering(known, setup.context.providers).catalog_now(setup.config),
+    )
     table = {*ours.models, *ours.prefixed}
     new = [model for model in (*now.models, *now.prefixed) if model not in table]
     gone = [*sorted(now.lacking), *(model for model in ours.prefixed if model not in now.prefixed)]

@@ -137,15 +137,18 @@ class ModelLists:
 
     def only(self, label: str, keys: Collection[str]) -> None:
         """Forgets the lists of a provider's accounts that are gone."""
-        for key in [key for key in self._known if key.partition("/")[0] == label and key not in keys]:
-            self._drop(key)
+        for key in [key for key in {*self._known, *self._asked} if key.partition("/")[0] == label and key not in keys]:
+            self._asked.pop(key, None)
+            self._look_at.pop(key, None)
+            if key in self._known:
+                self._drop(key)
 
     def _drop(self, key: str) -> None:
         del self._known[key]
         self.generation += 1
 
     def _ask(self, key: str, provider: ListsModels, now: float) -> None:
-        asked, owner = self._asked.get(key), provider.cache_owner()
+        asked, owner = self._asked.get(key), self._owner(key, provider)
         other = asked is not None and asked.owner != owner
         if key in self._asking or (asked is not None and now < asked.until and not other):
             return
@@ -158,10 +161,12 @@ class ModelLists:
         self._failed.pop(key, None)
         try:
             found = await provider.ask_models(self._known.get(key))
-            if provider.cache_owner() != owner:  # another account signed in meanwhile
-                del self._asked[key]
+            now, asked = self._clock(), self._asked.get(key)
+            if asked is None:  # the account is gone
                 return
-            now = self._clock()
+            if self._owner(key, provider) != owner:  # another one signed in: the next look drops what is known
+                self._asked[key] = replace(asked, until=now)
+                return
             self._asked[key] = _Asked(now, now + self._timers.fresh, owner)
             await self._adopt(key, found)
         except SignInError as error:
@@ -170,9 +175,21 @@ class ModelLists:
             self._failed[key] = error.message
             self._note(key, "warn", "models_not_listed", error.message)
         except Exception as error:
-            self._note(key, "error", "internal_error", type(error).__name__)
+            self._unforeseen(key, error)
         finally:
             del self._asking[key]
+
+    def _owner(self, key: str, provider: ListsModels) -> Hashable:
+        """The account that is signed in; a failure to know it fails no request."""
+        try:
+            return provider.cache_owner()
+        except Exception as error:
+            self._unforeseen(key, error)
+            return None
+
+    def _unforeseen(self, key: str, error: Exception) -> None:
+        self._failed[key] = f"an internal error ({type(error).__name__})"
+        self._note(key, "error", "internal_error", type(error).__name__)
 
     async def _adopt(self, key: str, found: ModelList) -> None:
         before = self._known.get(key)

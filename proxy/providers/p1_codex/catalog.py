@@ -112,7 +112,7 @@ CATALOG = Catalog(
 def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
     """The catalogue with what the service offers, and these ids added."""
     now = CATALOG.offering(offered, _names, lambda name: without_tier(name, added, offered)[0], like)
-    return now.extended((name + fast, base or like(name)) for name, base in added for fast in ("", FAST))
+    return now.extended(((name + fast, base or like(name)) for name, base in added for fast in ("", FAST)), offered)
 
 
 def _names(model: str, facts: ModelFacts) -> Iterator[str]:

@@ -120,7 +120,7 @@ CATALOG = Catalog(
 @lru_cache(maxsize=CACHED)
 def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
     """The catalogue with what the service offers, and these ids added."""
-    return CATALOG.offering(offered, _names, lambda name: _row(name, offered).id).extended(added)
+    return CATALOG.offering(offered, _names, lambda name: _row(name, offered).id).extended(added, offered)
 
 
 def _names(model: str, _facts: ModelFacts) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ CATALOG = Catalog(
 @lru_cache(maxsize=CACHED)
 def catalog_of(added: Added, offered: ModelList | None = None) -> Catalog:
     """The catalogue with what the service offers, and these ids added."""
-    return CATALOG.offering(offered, lambda name, _facts: (name,), lambda name: name).extended(added)
+    return CATALOG.offering(offered, lambda name, _facts: (name,), lambda name: name).extended(added, offered)
 
 
 def offered_model(row: Mapping[str, Any]) -> tuple[Any, ModelFacts]:

@@ -189,9 +189,10 @@ class Accounts:
         """All current accounts of a provider. Reads the disk."""
         default = self.providers[label]
         names = () if self._services is None else names_in(self._services.config_dir, label)
-        if self._present.get(label) != names:
-            self._present[label] = names
-            self._lists.only(label, [account_key(label, name) for name in (DEFAULT, *names)])
+        present = names if names and not default.signed_in() else (DEFAULT, *names)
+        if self._present.get(label) != present:
+            self._present[label] = present
+            self._lists.only(label, [account_key(label, name) for name in present])
         if not names:
             return [Serving("", default)]
         return [Serving(DEFAULT, default), *(Serving(name, self._made(label, name)) for name in names)]
@@ -263,7 +264,8 @@ class Accounts:
             return None
         made = self._catalogs.get(key)
         if made is None or made[0] is not config or made[1] is not offered:
-            made = self._catalogs[key] = config, offered, entry.catalog_now(config, offered)
+            own = entry.offering(offered, self._entries.values())
+            made = self._catalogs[key] = config, offered, own.catalog_now(config)
         return None if made[2].lists(model) else made[2]
 
     def _standing(self, one: Serving, model: str, config: Config) -> Standing:

@@ -74,7 +74,7 @@ def _with_plan(state: AppState, error: ProxyError, key: str, model: str) -> Prox
     if catalog is None or _NOT_LISTED in error.message:
         return error
     meant = catalog.resolved(model)
-    if error.kind != "not_found" and meant.rpartition("/")[2] not in error.message:  # refused for something else
+    if error.kind != "not_found" and "model" not in error.message.lower():  # refused for something else
         return error
     near = proposal(meant, [catalog], "")
     words = f"{_NOT_LISTED} {cut(meant)} ({key}). {near}`{state.command} models` shows what it lists."
