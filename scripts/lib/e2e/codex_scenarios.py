@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,11 +33,14 @@ AT_ONCE_S = 5.0
 
 @scenario
 async def what_the_page_says(codex: Codex, folder: Path) -> None:
-    tools = {"codex": f"{codex.program} exec --skip-git-repo-check"}
+    tools = {"codex": f"{codex.program} exec --skip-git-repo-check", "model-proxy": f"{sys.executable} -m proxy"}
+    catalog = codex.folder / ".codex" / "model-proxy-models.json"
+    catalog.parent.mkdir(exist_ok=True)
     async with sandboxed_proxy(folder, []) as url:
         codex.configure(url)
-        [done] = await run_shell(PAGE, url, codex.folder, tools, CODEX_HOME=str(codex.home))
-    expect(done.status == 0, "every command succeeds", done.stderr)
+        done, listed = await run_shell(PAGE, url, codex.folder, tools, CODEX_HOME=str(codex.home))
+    expect((done.status, listed.status) == (0, 0), "every command succeeds", done.stderr + listed.stderr)
+    expect(len(json.loads(catalog.read_text("utf-8"))["models"]) > 10, "the catalogue is a file")
     expect(done.stdout.count('You asked: "hello there"') == 4, "four answers", done.stdout)
 
 
