@@ -209,7 +209,7 @@ async def test_run_alone(tmp_path: Path) -> None:
         while not out.getvalue():
             await asyncio.sleep(0.01)
     settings = json.loads(out.getvalue())
-    assert set(settings) == {*Sandbox().settings(), "PROXY_CONFIG_DIR"}
+    assert set(settings) == {*Sandbox().settings(), "PROXY_CONFIG_DIR", "XDG_STATE_HOME"}
     record = json.loads((Path(settings["PROXY_CONFIG_DIR"]) / "p1" / "auth.json").read_text())
     headers = {
         "authorization": f"Bearer {record['access']}",
