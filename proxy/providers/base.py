@@ -42,8 +42,7 @@ class BaseProvider(Generic[Section]):
 
     @property
     def _offered(self) -> ModelList | None:
-        """The models that the service lists for this account, None if it has not said."""
-        return self._services.models.of(self._account)
+        return self._services.models.of(self._account)  # asked several times a request
 
     async def ask_models(self, known: ModelList | None) -> ModelList:
         return await ask_list(self._services, self.label, await self._model_question(), known)

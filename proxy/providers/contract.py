@@ -27,6 +27,7 @@ from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.messages import Event
+from proxy.core.models import ModelList
 from proxy.core.search.results import Found, Query
 from proxy.core.sizes import LARGE_BYTES
 from proxy.core.tokens.usage import Usage
@@ -429,6 +430,10 @@ class Services:
     def signs_as(self, label: str) -> str:
         """The name that marks encrypted reasoning: an account cannot read another's."""
         return account_key(label, self.account)
+
+    def offered(self, label: str) -> ModelList | None:
+        """The models that the service lists for this account, None if it has not said."""
+        return self.models.of(self.signs_as(label))
 
     def client_for(self, url: str) -> aiohttp.ClientSession:
         """The client for a service. One on this machine is reached without a proxy, whatever the environment says, as

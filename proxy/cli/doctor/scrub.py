@@ -42,7 +42,7 @@ _OPAQUE = re.compile(r"(?<![\w+/=-])(?=[\w+/=-]*[a-z])(?=[\w+/=-]*[A-Z])(?=[\w+/
 _QUOTED = re.compile(r"(?<!\w)(['\"`])((?:(?!\1)[^\n]|(?<=\w)\1(?=\w))+)\1")
 #: A name of a field or a model has no blank, and is no longer.
 MAX_QUOTED_NAME = 64
-#: Of a longer text only the beginning is shown.
+#: Longest text that is shown whole; a longer one shows its beginning.
 MAX_MESSAGE = 500
 
 

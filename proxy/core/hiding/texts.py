@@ -18,7 +18,7 @@ from proxy.core.hiding.secret import NOTE, blanked, blanked_beginning, blanked_b
 MAX_TEXT_BYTES = 4_000
 #: No character of UTF-8 takes more.
 _CHAR_BYTES = 4
-#: Of longer words of an error only the beginning is looked at.
+#: Longest words of an error that are searched; longer ones are cut first.
 MAX_WORDS = 256 * 1024
 
 #: What is looked at of a caller's query, in characters, and in parameters; those whose values are shown.
@@ -197,7 +197,7 @@ def shown(text: str) -> str:
 
 
 def shown_bytes(data: bytes) -> bytes:
-    """The same of an error that is passed on as it came; what is JSON stays JSON."""
+    """The bytes of an error that is passed on, without secrets of ours and without data; what is JSON stays JSON."""
     found = blanked_bytes(data)
     text = found.decode("utf-8", "surrogateescape")
     seen = without_encoded(text)

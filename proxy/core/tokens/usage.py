@@ -8,6 +8,11 @@ from typing import Any
 Usage = dict[str, Any]
 
 
+CACHED = "cache_read_input_tokens"
+#: The members of a usage that add up to its input.
+INPUTS = ("input_tokens", CACHED, "cache_creation_input_tokens")
+
+
 def usage_of(input_tokens: int, output_tokens: int, *, cache_read: int = 0, cache_creation: int = 0) -> Usage:
     """The Messages counters. Clients add them up, so each token must count only once."""
     return {
@@ -40,6 +45,15 @@ def reported_count(value: Any) -> int | None:
 def count(value: Any) -> int:
     """A token count of an upstream, 0 if it is invalid."""
     return value if type(value) is int and 0 <= value <= MAX_COUNT else 0
+
+
+def spent(usage: Mapping[str, Any]) -> tuple[int, int]:
+    """All input and output tokens of a Messages usage.
+
+    >>> spent({"input_tokens": 2, "cache_read_input_tokens": 3, "output_tokens": 4}), spent({})
+    ((5, 4), (0, 0))
+    """
+    return sum(count(usage.get(name)) for name in INPUTS), count(usage.get("output_tokens"))
 
 
 def with_thinking(usage: Usage, thought: int | None) -> Usage:

@@ -158,7 +158,7 @@ class CursorAdapter:
 
     def _known(self) -> frozenset[str]:
         """The known model ids."""
-        offered = self._services.models.of(self._services.signs_as(LABEL))
+        offered = self._services.offered(LABEL)
         return known_ids(self._settings.models, offered)
 
     async def sign_in(self) -> None:

@@ -12,7 +12,7 @@ from aiohttp import web
 from proxy.core.hiding.texts import shown_query
 from proxy.core.identity import agents_of
 from proxy.core.invalid import cut
-from proxy.core.tokens.usage import reported_count
+from proxy.core.tokens.usage import CACHED, INPUTS, reported_count
 from proxy.errors import ProxyError
 from proxy.observe.capture.contract import NULL_CAPTURE, CapturedRequest, RequestCapture
 from proxy.observe.lifecycle import (
@@ -26,11 +26,9 @@ from proxy.observe.lifecycle import (
     FellBack,
     GenerationStarted,
     InputEstimated,
-    Judged,
     ModelResolved,
     ProviderSelected,
     Recorder,
-    Searched,
     Sequenced,
     Started,
     Timed,
@@ -40,6 +38,7 @@ from proxy.observe.lifecycle import (
 from proxy.providers.contract import Target
 from proxy.server.request.cache_watch import CacheCheck, ComparedRequest
 from proxy.server.request.candidates import Candidate
+from proxy.server.request.event_lines import EVENT_LINES
 from proxy.server.request.inquiry import TIMING_HEADER, Inquiry, id_headers
 from proxy.server.request.picture_memory import Descriptions
 from proxy.server.request.replies import break_connection
@@ -146,11 +145,19 @@ class Ledger:
         self.label, self.model = label, model
 
     def tell(self, event: Event) -> None:
-        """Records an event in the monitor, with its further effects in `_ALSO`."""
+        """Records an event in the monitor, and in the log if it has a line there."""
         self._monitor.record(self.inquiry.id, event)
-        also = _ALSO.get(type(event))
-        if also is not None:
-            also(self, event)
+        line = EVENT_LINES.get(type(event))
+        if line is not None:
+            level, msg, fields = line(event)
+            self.note(level, msg, **fields)
+
+    def generating(self) -> None:
+        """Reports that the answer has begun."""
+        self.tell(GenerationStarted())
+        self._timings.generating()
+        if self.cache is not None:
+            self.cache.answer_began()
 
     def note(self, level: str, msg: str, **fields: Any) -> None:
         """Adds a record to the log only."""
@@ -278,13 +285,13 @@ class Ledger:
         """Reports the token counts of a `message_start` or `message_delta`."""
         usage = event.get("usage") or event.get("message", {}).get("usage") or {}
         total: int | None = None
-        for name in _INPUTS:
+        for name in INPUTS:
             if name in usage and (count := reported_count(usage[name])) is not None:
                 total = (total or 0) + count
         if event["type"] == "message_start":
             self.tell(InputEstimated(total or 0))
             return
-        cached = reported_count(usage.get(_CACHED))
+        cached = reported_count(usage.get(CACHED))
         cached = cached if self.cache is None else self.cache.used(total, cached)
         self.tell(UsageUpdated(total, reported_count(usage.get("output_tokens")), cached))
 
@@ -399,32 +406,6 @@ class Ledger:
         return round(self._timings.total)
 
 
-def _generating(ledger: Ledger, _event: Any) -> None:
-    ledger.inquiry.timings.generating()
-    if ledger.cache is not None:
-        ledger.cache.answer_began()
-
-
-def _judged(ledger: Ledger, event: Judged) -> None:
-    cost = {"inputTokens": event.input_tokens, "outputTokens": event.output_tokens} if event.model else {}
-    said = {"reviewer": event.model or "rules", "outcomes": event.outcomes, "ms": event.ms}
-    ledger.note("info", "auto_mode_judged", **said, **cost)
-
-
-def _searched(ledger: Ledger, event: Searched) -> None:
-    said = {"by": event.provider, "outcome": event.outcome, "results": event.results, "ms": event.ms}
-    tokens = {"inputTokens": event.input_tokens or None, "outputTokens": event.output_tokens or None}
-    ledger.note("info" if event.outcome == "ok" else "warn", "searched", **said, **tokens)
-
-
-#: type of an event -> its effect apart from the monitor: a line of the log, a span, the comparison of caches.
-_ALSO: dict[type[Any], Callable[[Ledger, Any], None]] = {
-    GenerationStarted: _generating,
-    Judged: _judged,
-    Searched: _searched,
-}
-
-
 def _upstream_answered(recorder: Recorder, request_id: str, upstream_id: str) -> None:
     recorder.record(request_id, UpstreamAnswered(upstream_id))
 
@@ -440,9 +421,6 @@ def _camel(name: str) -> str:
 
 #: span -> its field in the log
 _SPAN_FIELDS = {span: f"{_camel(span)}Ms" for span in SPANS}
-_CACHED = "cache_read_input_tokens"
-#: The members of a usage that add up to its input.
-_INPUTS = ("input_tokens", _CACHED, "cache_creation_input_tokens")
 
 
 def _one_line(text: str, limit: int = 500) -> str:

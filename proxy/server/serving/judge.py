@@ -22,6 +22,7 @@ from proxy.core.auto_mode.verdicts import ERROR, ToolUse, Verdict, outcomes, res
 from proxy.core.content import texts_of
 from proxy.core.messages import Event, Fold
 from proxy.core.routing import normalise_model, route
+from proxy.core.tokens.usage import spent
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import Judged
 from proxy.off_loop import in_thread_if
@@ -221,9 +222,7 @@ class Judge:
         async with aclosing(provider.stream(asked)) as batches:
             async for batch in batches:
                 fold.add(batch)
-        usage = fold.message.get("usage") or {}
-        counted = [usage.get(f"{kind}input_tokens") or 0 for kind in ("", "cache_read_", "cache_creation_")]
-        self._tokens = sum(counted), usage.get("output_tokens") or 0
+        self._tokens = spent(fold.message.get("usage") or {})
         return fold.message
 
     def _tell(self, verdicts: Mapping[str, Verdict], model: str, ms: int) -> None:

@@ -13,7 +13,6 @@ from proxy.core.sse import FrameTooLarge, SSEDecoder
 from proxy.core.upstream_failures import kind_of_status
 from proxy.core.visible import Visible
 from proxy.errors import ProxyError, UpstreamError
-from proxy.observe.lifecycle import GenerationStarted
 from proxy.providers.contract import Call, NativeAnswer, NativeResponses
 from proxy.server.request.candidates import Candidates
 from proxy.server.request.ledger import Ledger
@@ -71,7 +70,7 @@ class RelayWriter(AnswerWriter):
     async def _pass_on(self, data: bytes) -> None:
         if data and not self._generating and self._answer.status == 200:
             self._generating = True
-            self._ledger.tell(GenerationStarted())
+            self._ledger.generating()
         await self._write_data(data, 1)
 
     def _shows(self, chunk: bytes) -> bool:

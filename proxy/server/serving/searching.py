@@ -26,6 +26,7 @@ from proxy.core.search.hosted import SearchPlan, search_plan
 from proxy.core.search.results import Found, Outcome, SearchFailure, bounded, in_words
 from proxy.core.search.rounds import ModelSearch, SearchRounds
 from proxy.core.sizes import LARGE_BYTES, least_size
+from proxy.core.tokens.usage import spent
 from proxy.core.tools.hosted import WEB_SEARCH
 from proxy.errors import ProxyError
 from proxy.observe.capture.contract import NULL_CAPTURE
@@ -259,9 +260,7 @@ class SearchingAnswer:
     def _tell(self, outcome: Outcome, ms: int) -> None:
         word = outcome.code if isinstance(outcome, SearchFailure) else "ok"
         results, usage = (len(outcome.results), outcome.usage) if isinstance(outcome, Found) else (0, {})
-        counted = [usage.get(f"{kind}input_tokens") or 0 for kind in ("", "cache_read_", "cache_creation_")]
-        spent = sum(counted), usage.get("output_tokens") or 0
         by = self._ledger.searches_by
-        self._ledger.tell(Searched(by, word, results, *spent, ms))
+        self._ledger.tell(Searched(by, word, results, *spent(usage), ms))
         if isinstance(outcome, SearchFailure):
             self._ledger.notice("warn", f"a web search by {by} failed: {word}")

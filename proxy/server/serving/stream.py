@@ -20,7 +20,7 @@ from proxy.core.ingress import Ingress
 from proxy.core.messages import PING, Event
 from proxy.core.visible import Visible
 from proxy.errors import ProxyError
-from proxy.observe.lifecycle import GenerationStarted, Progress
+from proxy.observe.lifecycle import Progress
 from proxy.providers.contract import Call, Provider
 from proxy.server.request.candidates import Candidates
 from proxy.server.request.ledger import Ledger
@@ -209,7 +209,7 @@ class AnswerObserver:
             kind = event["type"]
             if kind == "content_block_start" and not self._generating:
                 self._generating = True
-                self._ledger.tell(GenerationStarted())
+                self._ledger.generating()
             elif kind == "message_delta" or (kind == "message_start" and not self._begun):
                 self._begun = True
                 self._ledger.used(event)

@@ -18,6 +18,7 @@ from proxy.core.media.descriptions import EXPECTED, Described, Picture, blind_sp
 from proxy.core.messages import Fold
 from proxy.core.routing import normalise_model, route
 from proxy.core.sizes import LARGE_BYTES
+from proxy.core.tokens.usage import spent
 from proxy.observe.lifecycle import PicturesDescribed
 from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Provider, Target
@@ -186,14 +187,8 @@ class PictureQuestions:
 
     def _tell(self, ms: int) -> None:
         """Reports the outcomes and what they cost to log and monitors; never what a picture shows."""
-        outcomes = dict(self._outcomes)
-        if not outcomes:  # another request asked about all of them
-            return
-        self._ledger.tell(PicturesDescribed(self.by, self._model, outcomes, *self._tokens, ms))
-        tokens = {"inputTokens": self._tokens[0], "outputTokens": self._tokens[1]}
-        level = "info" if outcomes.keys() <= {OK} else "warn"
-        said = {"by": self.by, "describer": self._model, "outcomes": outcomes}
-        self._ledger.note(level, "pictures_described", **said, ms=ms, **tokens)
+        if self._outcomes:  # else another request asked about all of them
+            self._ledger.tell(PicturesDescribed(self.by, self._model, dict(self._outcomes), *self._tokens, ms))
 
     async def _work(self) -> None:
         """Asks about one picture after another, until none is left, or others have all places."""
@@ -298,6 +293,5 @@ class PictureQuestions:
         return description_in(fold.message)
 
     def _spend(self, usage: Mapping[str, Any]) -> None:
-        counted = [usage.get(f"{kind}input_tokens") or 0 for kind in ("", "cache_read_", "cache_creation_")]
-        known = self._tokens
-        self._tokens = known[0] + sum(counted), known[1] + (usage.get("output_tokens") or 0)
+        sent, came = spent(usage)
+        self._tokens = self._tokens[0] + sent, self._tokens[1] + came

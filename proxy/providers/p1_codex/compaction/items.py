@@ -17,7 +17,7 @@ from proxy.core.effort import is_instruction
 
 Item = dict[str, Any]
 
-#: As the last item of an input: compact everything before it.
+#: The last item of an input, which asks to compact everything before it.
 TRIGGER: Item = {"type": "compaction_trigger"}
 
 #: The newest messages up to this limit stay beside the encrypted item.

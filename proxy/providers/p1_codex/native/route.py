@@ -18,7 +18,6 @@ from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, UNSUPPORTED
 from proxy.core.error_bodies import error_of_body, error_of_value
 from proxy.core.hiding.texts import shown_bytes
 from proxy.core.invalid import cut
-from proxy.core.models import ModelList
 from proxy.core.sse import encode_events, encode_json, load_json
 from proxy.core.upstream_failures import is_refusal
 from proxy.errors import UpstreamError, openai_body
@@ -26,7 +25,7 @@ from proxy.errors import headers as error_headers
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, NativeAnswer, NativeEnd
 from proxy.providers.p1_codex import request as p1_request
-from proxy.providers.p1_codex.catalog import LABEL, model_for
+from proxy.providers.p1_codex.catalog import LABEL, CodexModel, model_for
 from proxy.providers.p1_codex.failures import PROFILE, client_error
 from proxy.providers.p1_codex.native.body import native_body
 from proxy.providers.p1_codex.native.leniency import takes_out
@@ -141,15 +140,14 @@ class NativeRoute:
         self._services = signer.services
         self._transport = transport
 
-    @property
-    def _offered(self) -> ModelList | None:
-        return self._services.models.of(self._services.signs_as(LABEL))
+    def _row(self, model: str, codex: CodexSettings) -> CodexModel:
+        return model_for(model, codex.models, self._services.offered(LABEL))
 
     @asynccontextmanager
     async def answer(self, call: Call) -> AsyncGenerator[NativeAnswer, None]:
         """Yields the answer, its body still to be read. Raises ProxyError."""
         codex = (config := self._services.config()).section(CodexSettings)
-        shaped = native_body(call.request, call.target, model_for(call.target.model, codex.models, self._offered))
+        shaped = native_body(call.request, call.target, self._row(call.target.model, codex))
         body = RequestBody(shaped.body, large=call.large)
         headers = p1_request.headers(config, lite=shaped.lite, session=call.session)
         signed = self._signer.request(call.request_id, call.timings)

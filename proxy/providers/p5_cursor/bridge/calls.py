@@ -221,7 +221,7 @@ def _name_in(declared: Mapping[str, Any], name: str) -> str | None:
 
 
 #: How questions aside begin: a side question (`/btw`), the proposal of a next prompt, what an agent is doing, a recap.
-#: As written by versions 2.1.197 and 2.1.330.
+#: The forms of versions 2.1.197 and 2.1.330.
 _BEGINNINGS = (
     "<system-reminder>This is a side question from the user.",
     "[SUGGESTION MODE:",
