@@ -243,7 +243,7 @@ async def a_second_terminal(claude: ClaudeCode, folder: Path) -> None:
     async with watched_proxy(folder, [], {}) as (url, sandbox):
         await claude.run(url, "hello", "--session-id", session, model=MODEL)
         going_on = ("--resume", session)
-        first = asyncio.create_task(claude.run(url, f"use Bash: {waiting(3, 'from-first')}", *going_on, model=MODEL))
+        first = asyncio.create_task(claude.run(url, f"use Bash: {waiting(8, 'from-first')}", *going_on, model=MODEL))
         await until(lambda: any(map(_waits, sandbox.p5.runs)), "the first waits for its tool")
         second = await claude.run(url, "use Bash: echo from-second", *going_on, model=MODEL)
         done = await first
