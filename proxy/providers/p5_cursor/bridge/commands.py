@@ -93,8 +93,12 @@ def read_command(source: Source) -> str:
     >>> print(read_command(Source("/w/a.txt")))
     wc -c '/w/a.txt' && cat '/w/a.txt' && echo '[end of file]'
     """
-    size = f"wc -c {_named(source.path)}" if source.whole else f"{source.command} | wc -c"
-    return f"{size} && {source.command} && echo '{END}'"
+    return f"{size_command(source)} && {source.command} && echo '{END}'"
+
+
+def size_command(source: Source) -> str:
+    """Prints the size."""
+    return f"wc -c {_named(source.path)}" if source.whole else f"{source.command} | wc -c"
 
 
 def read_back(printed: str) -> bytes | None:
@@ -146,6 +150,10 @@ def piece_back(printed: str) -> bytes | None:
 # -- writing
 
 
+#: Removes the file beside. Without `-f`, which Codex CLI refuses as dangerous.
+_UNDO = '[ ! -e "$t" ] || rm "$t"'
+
+
 @dataclass(frozen=True, slots=True)
 class Script:
     """The commands that write a file, one after the other; the last one prints `WRITTEN`."""
@@ -175,14 +183,15 @@ def write_script(path: str, data: bytes, *, encoded: bool = False, most: int = 0
         lines = ["(", "set -e", names]
         last = number == len(pieces) - 1
         if last:
-            lines.append("trap 'rm -f \"$t\"' EXIT")
+            lines.append(f"trap '{_UNDO}' EXIT")
         if number == 0:
             lines += _beginning(path)
         lines += _body(body, size, append=number > 0, encoded=text is None)
         if last:
             lines += _ending(len(data))
         commands.append("\n".join((*lines, ")")))
-    return Script(tuple(commands), f"rm -f {_named(beside)}", len(data))
+    undo = f"t={_named(beside)}\n{_UNDO}"
+    return Script(tuple(commands), undo, len(data))
 
 
 def _beginning(path: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from proxy.providers.p5_cursor.bridge import commands
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
 from proxy.providers.p5_cursor.bridge.command_output import CommandOutput, output_of
-from proxy.providers.p5_cursor.bridge.file_views import NoFile, file_view, may_be_error
+from proxy.providers.p5_cursor.bridge.file_views import MAX_ERROR_CHARS, NoFile, file_view, may_be_error
 from proxy.providers.p5_cursor.bridge.numbered_lines import FileText
 from proxy.providers.p5_cursor.bridge.results import (
     FAILED,
@@ -175,12 +175,15 @@ def _by_shell(place: Workplace, command: str) -> Generator[Step, Returned, Comma
 
 
 def _read(request: ExecRequest, place: Workplace) -> Plan | None:
-    own, shell = place.tools.get("read"), place.shell
-    if own is not None and not (own.form.lossy and shell is not None and commands.fits_shell(request.path)):
-        return _read_by_tool(request, place, own)
-    if shell is None or not commands.fits_shell(request.path):
-        return None
-    return _read_by_shell(request, place)
+    own, by_shell = place.tools.get("read"), place.shell is not None and commands.fits_shell(request.path)
+    if own is None or (by_shell and not _is_claude(own) and (own.form.lossy or not _ranges(request, own))):
+        return _read_by_shell(request, place) if by_shell else None
+    return _read_by_tool(request, place, own)
+
+
+def _ranges(request: ExecRequest, tool: ClientTool) -> bool:
+    """Whether the tool takes the range of a read."""
+    return range_for(request, tool) == (request.offset, request.limit)
 
 
 def _read_by_tool(request: ExecRequest, place: Workplace, tool: ClientTool) -> Plan:
@@ -232,12 +235,18 @@ def range_for(request: ExecRequest, tool: ClientTool) -> tuple[int | None, int |
 
 
 def _read_by_shell(request: ExecRequest, place: Workplace) -> Plan:
+    """Reads with commands: at once, or in pieces where the client does not show all of it as it is."""
     source = commands.Source(request.path, request.offset, request.limit)
     output = yield from _by_shell(place, commands.read_command(source))
     data, size = commands.read_back(output.text), commands.size_of(output.text)
     if data is None:
-        if size is None or (output.status not in (None, 0) and commands.END not in output.text):
+        if output.status not in (None, 0) and commands.END not in output.text:
             return read_error(request, output.text.strip() or FAILED)
+        if size is None:  # the client shows the end only, or nothing
+            told = yield from _by_shell(place, commands.size_command(source))
+            size = commands.size_of(f"{told.text.strip()}\n")
+        if size is None:
+            return read_error(request, output.text.strip()[:MAX_ERROR_CHARS] or FAILED)
         if size > commands.MAX_FILE_BYTES:
             return read_error(request, _too_large(size))
         data = yield from _pieces(source, place, size, len(output.text))
