@@ -152,16 +152,21 @@ def _is_new(block: Any) -> bool:
 class UserWords:
     """What the user said in a conversation, as digests: of each text with all before it.
 
-    opening  of what was said before the first answer
+    opening   of what was said before the first answer
+    answered  whether there is an answer
     """
 
     chain: tuple[bytes, ...] = ()
     opening: str = ""
+    answered: bool = False
 
-    def continues(self, other: UserWords) -> bool:
-        """Whether this is the other conversation with more words."""
-        count = len(other.chain)
-        return len(self.chain) > count and (count == 0 or self.chain[count - 1] == other.chain[-1])
+    def follows(self, other: UserWords) -> bool:
+        """Whether the user of the other conversation said something else here: after all of it, or after a part of it
+        that was answered. Another conversation with the same beginning does not follow."""
+        earlier, said = self.chain[:-1], other.chain
+        if not self.chain or self.chain == said[: len(self.chain)]:
+            return False
+        return self.chain[: len(said)] == said or (self.answered and bool(earlier) and earlier == said[: len(earlier)])
 
 
 def user_words(request: Mapping[str, Any]) -> UserWords:
@@ -176,7 +181,7 @@ def user_words(request: Mapping[str, Any]) -> UserWords:
                 data = text.encode("utf-8", "surrogatepass")
                 digest.update(b"%d:" % len(data) + data)
                 chain.append(digest.digest())
-    return UserWords(tuple(chain), digest.hexdigest() if opening is None else opening)
+    return UserWords(tuple(chain), digest.hexdigest() if opening is None else opening, opening is not None)
 
 
 def results_of(request: Mapping[str, Any], wanted: Collection[str]) -> list[str]:

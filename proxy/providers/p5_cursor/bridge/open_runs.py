@@ -63,7 +63,7 @@ class OpenRuns:
         waiting = self._waiting(owner)
         named = set(results_of(request, waiting.keys()))
         for call_id, other in waiting.items():
-            if call_id in named or words.continues(self._runs[other].words):
+            if call_id in named or words.follows(self._runs[other].words):
                 self.remove(other)
         self._runs[run] = _Conversation(owner, words)
         self._owned.setdefault(owner, []).append(run)
