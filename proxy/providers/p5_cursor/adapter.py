@@ -217,8 +217,10 @@ class CursorAdapter:
 
     @property
     def _conversation(self) -> Owner | None:
-        """The key of the conversation's id at the service: several conversations of a session have their own."""
-        owner = owner_of_run(self._call)
+        """The key of the conversation's id at the service: several conversations of a session have their own. None for
+        a session made of the first messages, which others may begin with as well."""
+        call = self._call
+        owner = owner_of_run(call) if call.owner is not None or call.cache_key is not None else None
         opening = self._words.opening
         return Owner(owner.session, f"{owner.agent or ''} {opening}") if owner is not None and opening else owner
 

@@ -46,9 +46,9 @@ def run_request(
 #: How clients name their directory: Claude Code, opencode, Continue and Cline in a line of their own, in some versions
 #: as a list item; Qwen Code in a sentence; Codex CLI and pi between tags.
 _DIRECTORY = re.compile(
-    r"^[ \t]*+(?:(?:[-*•]|[0-9]{1,3}\.)[ \t]++)?+(?:(?:Primary|Current) w|W)orking directory:[ \t]*+([^\n]++)|"
+    r"^[ \t]*+(?:(?:[-*•]|[0-9]{1,3}\.)[ \t]++)?+(?:(?:Primary|Current) w|W)orking [dD]irectory:[ \t]*+([^\n]++)|"
     r"^I'm currently working in the directory: ([^\n]++)|<cwd>\s*+([^<\n]++)\s*+</cwd>",
-    re.MULTILINE | re.IGNORECASE,
+    re.MULTILINE,
 )
 #: Beginnings of an absolute path, on any system.
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
@@ -95,10 +95,12 @@ def _system_texts(request: Mapping[str, Any]) -> Iterator[str]:
         if message.get("role") == "assistant":
             return
         for text in texts_of(message.get("content")):
-            if len(text) <= MAX_ABOUT_CHARS:
-                yield text
+            if text.lstrip().startswith(_ABOUT):
+                yield text[:MAX_ABOUT_CHARS]
 
 
+#: How Codex CLI begins a message of its own about the machine.
+_ABOUT = "<environment_context>"
 #: Messages before the first answer, and characters of each, that may tell of the machine.
 MAX_OPENING, MAX_ABOUT_CHARS = 8, 16_384
 
