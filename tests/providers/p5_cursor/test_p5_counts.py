@@ -65,9 +65,7 @@ class Held(NamedTuple):
 
 
 async def held(live: Live) -> Held:
-    """After the end of whatever runs; those that wait for nobody are ended by the next request of their session."""
-    for number in range(SESSIONS):
-        await Talk(live, "bye", session=f"session-{number}").turn()
+    """After the end of whatever runs, also of those whose clients do not come back."""
     await all_over(live)
     await asyncio.sleep(0.05)
     return Held(len(asyncio.all_tasks()), len(list(Path("/proc/self/fd").iterdir())), objects())
@@ -81,7 +79,7 @@ def objects() -> Counter[str]:
     )  # the tables of the wire are read as they are needed
 
 
-@with_live(tuning=(RunTimers(after_end=0.05, cancel=0.2),))
+@with_live(tuning=(RunTimers(after_end=0.05, cancel=0.2, pause=0.8),))
 async def test_many_runs_with_faults_leave_nothing_and_say_nothing_twice(live: Live) -> None:
     before = objects()["Run"]  # of other tests in this process
     rounds = []
