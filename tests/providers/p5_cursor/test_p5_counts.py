@@ -79,7 +79,7 @@ def objects() -> Counter[str]:
     )  # the tables of the wire are read as they are needed
 
 
-@with_live(tuning=(RunTimers(after_end=0.05, cancel=0.2, pause=0.8),))
+@with_live(tuning=(RunTimers(after_end=0.05, cancel=0.2, pause=0.8, exec_heartbeat=0.3),))
 async def test_many_runs_with_faults_leave_nothing_and_say_nothing_twice(live: Live) -> None:
     before = objects()["Run"]  # of other tests in this process
     rounds = []
