@@ -15,8 +15,8 @@ from proxy.providers.p5_cursor.run.watch import RunTimers
 from proxy.sandbox.p5.execs import SHELL_STREAM
 from proxy.sandbox.p5.runs import Run
 
-#: Conversations of a round; each is one run or more.
-CONVERSATIONS = 30
+#: Conversations of a round; each is one run or more. The second round has the sessions and words of the first.
+CONVERSATIONS = 48
 SESSIONS = 16
 
 #: In turn for every fifth: what breaks a run, what it must survive, and what a client is told at once.
@@ -33,7 +33,7 @@ def fault_of(number: int) -> list[dict[str, Any]]:
 async def converse(live: Live, number: int) -> None:
     """Every third uses a tool, of which every ninth never comes back with the result."""
     live.sandbox.p5.script.replace(fault_of(number))
-    talk = Talk(live, "use Bash: ls" if number % 3 == 0 else f"hello {number}", session=f"session-{number % SESSIONS}")
+    talk = Talk(live, "use Bash: ls" if number % 3 == 0 else f"hello {number % SESSIONS}", session=f"session-{number % SESSIONS}")
     while True:
         answer = await talk.ask()
         if answer.status != 200 or answer.events[-1]["type"] == "error":
