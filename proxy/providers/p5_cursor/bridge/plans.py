@@ -83,6 +83,10 @@ class Workplace:
         return self.tools.get("run") if self.posix else None
 
 
+#: Of a client without tools.
+NOWHERE = Workplace(ClientTools())
+
+
 def plan_for(request: ExecRequest, place: Workplace) -> Plan | None:
     """The plan for a request; None when this client cannot serve it."""
     make = _PLANS.get(request.kind)
