@@ -81,7 +81,8 @@ def choose(
 
     session              the session that aliases follow
     conversation, opening, stays  see `_Requested`
-    instead              given the route of the requested name, returns another model to serve, or None
+    instead              given the route of the requested name, returns another model to serve, or None; no declared
+                         model replaces that
     """
     state = ledger.inquiry.state
     config = state.config()
@@ -96,7 +97,6 @@ def choose(
         found = route(other, known, alias_provider=config.alias_provider)
         ledger.note("info", "auto-review route selected", requestedModel=model, overrideModel=other)
         served = _served(ledger, config, other, found)
-        # no other model replaces one that we chose ourselves
         return Candidates(other, lambda model: _accounts(ledger, ticket, asked, model, served, ours=True))
     served = _served(ledger, config, model, found)
 
