@@ -171,6 +171,8 @@ MORE = (
         node_agents.Continue,
         node_agents.CONTINUE,
     ),
+    Client("pi", node_agents.PI_VERSIONS, node_agents.install_pi, node_agents.Pi, node_agents.PI),
+    Client("cline", node_agents.CLINE_VERSIONS, node_agents.install_cline, node_agents.Cline, node_agents.CLINE),
     *(_node_sdk(sdk) for sdk in node_sdks.MORE),
     *(_framework(one) for one in python_agents.MORE),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),

@@ -164,6 +164,25 @@ ROWS = (
         "works; OpenAI's wires on p1 in lenient mode; p5 without tools",
     ),
     Row(
+        "pi",
+        "pi.md",
+        "pi",
+        node_agents.PI_VERSIONS,
+        "Messages, Responses, chat",
+        "a tool round over each wire, its page; p1, p2, p4",
+        "works; OpenAI's wires on p1 in lenient mode",
+    ),
+    Row(
+        "Cline",
+        "cline.md",
+        "cline",
+        node_agents.CLINE_VERSIONS,
+        "Messages, Responses, chat",
+        "the program in a terminal: a tool round over each wire, its page; p1, p2, p4. Not run: the extensions of "
+        "editors",
+        "works; OpenAI's wires in lenient mode",
+    ),
+    Row(
         "Claude Agent SDK, Python",
         "claude-agent-sdk.md",
         CLAUDE_AGENT_SDK.name,
