@@ -72,27 +72,43 @@ class Talk:
     """`members` are those of each request."""
 
     def __init__(
-        self, live: Live, prompt: str, *, session: str | None = "s1", agent: str | None = None, **members: Any
+        self,
+        live: Live,
+        prompt: str,
+        *,
+        session: str | None = "s1",
+        agent: str | None = None,
+        stream: bool = True,
+        **members: Any,
     ) -> None:
         self.live = live
+        self.stream = stream
         self.members = {"model": "cursor", "max_tokens": 100, "tools": TOOLS, **members}
         self.headers = {name: value for name, value in ((SESSION, session), (AGENT, agent)) if value is not None}
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
 
     @property
     def body(self) -> dict[str, Any]:
-        return {**self.members, "messages": self.messages, "stream": True}
+        return {**self.members, "messages": self.messages, "stream": self.stream}
 
     async def ask(self, **members: Any) -> Answer:
         """The next request, whatever comes of it; the conversation stays as it is."""
         return await self.live.post({**self.body, **members}, headers=self.headers)
+
+    def goes_on(self, words: str) -> None:
+        """The user says something else, without the result that a run may wait for."""
+        if self.messages[-1]["role"] == "user":
+            self.messages.append({"role": "assistant", "content": "Well."})
+        self.messages.append({"role": "user", "content": words})
 
     async def turn(self, *content: Block | str) -> dict[str, Any]:
         """The answer to the conversation with this added to it; the answer is added too."""
         if content:
             blocks = [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
             self.messages.append({"role": "user", "content": blocks})
-        message = folded(await self.ask())
+        answer = await self.ask()
+        assert answer.status == 200, answer.raw[-500:]
+        message = folded(answer) if self.stream else answer.json
         self.messages.append({"role": "assistant", "content": message["content"]})
         return message
 

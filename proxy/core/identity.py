@@ -6,8 +6,9 @@ the same time, so state that outlives a request is keyed by both.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +86,41 @@ def session_of(headers: Mapping[str, Sequence[str]]) -> str | None:
             if value:
                 return value
     return None
+
+
+#: Characters of each message, and messages, of which a session is made.
+_MAX_OPENING_CHARS, _MAX_OPENING = 65_536, 32
+
+
+def session_of_opening(messages: Any) -> str:
+    """A session for a conversation that names none, made of the user's texts before the first answer. These stay the
+    same in all requests of a conversation.
+
+    messages  of any API: a text, or entries with a `role` and a `content` that is a text or a list of parts
+
+    >>> a = session_of_opening("Hi")
+    >>> a == session_of_opening([{"role": "user", "content": [{"text": "Hi"}]}, {"role": "assistant", "content": "A"}])
+    True
+    """
+    digest = hashlib.sha256()
+    for entry in ([{"role": "user", "content": messages}] if isinstance(messages, str) else messages or ())[
+        :_MAX_OPENING
+    ]:
+        role = entry.get("role") if isinstance(entry, Mapping) else None
+        if role == "user":
+            for text in _texts_in(entry.get("content")):
+                digest.update(f"{len(text)}:{text[:_MAX_OPENING_CHARS]}".encode("utf-8", "surrogatepass"))
+        elif role not in ("system", "developer"):  # an answer, or an item of one
+            break
+    return f"messages-{digest.hexdigest()[:32]}"
+
+
+def _texts_in(content: Any) -> Iterator[str]:
+    parts = content if isinstance(content, list) else [{"text": content}]
+    for part in parts:
+        text = part.get("text") if isinstance(part, Mapping) else part
+        if isinstance(text, str):
+            yield text
 
 
 def fits_header(value: str) -> bool:

@@ -82,6 +82,8 @@ class Call:
     request_id   ours: in the answer's headers, the log and the monitor
     session      session id for caches and affinity, None when the client named none
     owner        key of conversation state, None for a request that must leave none
+    conversation  the session by which the account was chosen: of a header or the body, else made of the first messages
+                 where the provider needs one; None as for the owner
     auto_review  the safety classifier, sent to a model of our choice
     cache_hint   the caller's own prompt cache key, for a request without a session
     folded       the answer is sent whole, at its end
@@ -100,6 +102,7 @@ class Call:
     request_id: str
     session: str | None = None
     owner: Owner | None = None
+    conversation: str | None = None
     auto_review: bool = False
     cache_hint: str | None = None
     folded: bool = False
@@ -343,8 +346,8 @@ class Searches(Protocol):
 class Remembering(Protocol):
     """A provider that keeps state of conversations beyond a request."""
 
-    def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
-        """Notes that another provider answered a request of this owner. `request_id` is for the log."""
+    def served_elsewhere(self, call: Call) -> None:
+        """Notes that another provider answered this call, which has an owner or a conversation."""
         ...
 
 

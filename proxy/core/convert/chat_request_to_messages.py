@@ -96,7 +96,7 @@ def chat_request_to_messages(
         wanted = body.get("tool_choice")
     choice = read_choice(wanted, False if functions else parallel, tools, mode, wrapped=not functions)
     effort = mode.effort(body.get("reasoning_effort"), "reasoning_effort")
-    check_rules(rules, conversation, tools, stream=stream, session=session)
+    check_rules(mode, conversation, tools, stream=stream, session=session)
     asked = {"max_tokens": limit, "tools": tools.tools, "tool_choice": choice, "effort": effort}
     request = hub_request(body["model"], conversation, messages, asked)
     return Ingress(

@@ -82,13 +82,13 @@ def _chosen(named: Any, tools: ToolSet) -> str | None:
 # -- providers with few tools
 
 
-def check_rules(
-    rules: IngressRules, conversation: Conversation, tools: ToolSet, *, stream: bool, session: str | None
-) -> None:
-    """Refuses what the provider cannot do, once everything else is valid. Raises InvalidRequest."""
+def check_rules(mode: Mode, conversation: Conversation, tools: ToolSet, *, stream: bool, session: str | None) -> None:
+    """Refuses what the provider cannot do, once everything else is valid; in lenient mode it takes any tools, with or
+    without a stream and a session. Raises InvalidRequest."""
+    rules = mode.rules
     if conversation.linked_image is not None and not rules.image_urls:
         raise _linked(conversation.linked_image)
-    if rules.tools is None or not tools.tools:
+    if rules.tools is None or not tools.tools or mode.lenient:
         return
     product = rules.tools.product
     if not stream:

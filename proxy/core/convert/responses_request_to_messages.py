@@ -94,7 +94,7 @@ def responses_request_to_messages(
     items.rename(tools)
     choice = read_choice(body.get("tool_choice"), parallel, tools, mode, wrapped=False)
     effort = _effort(body.get("reasoning"), mode)
-    check_rules(rules, items.conversation, tools, stream=stream, session=session)
+    check_rules(mode, items.conversation, tools, stream=stream, session=session)
     asked = {"max_tokens": limit, "tools": tools.tools, "tool_choice": choice, "effort": effort}
     return Ingress(
         hub_request(body["model"], items.conversation, messages, asked),

@@ -8,7 +8,6 @@ from typing import Any
 
 from proxy.config import Config
 from proxy.core.convert.messages_to_search import forced_search
-from proxy.core.identity import Owner
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.messages import Event
@@ -165,10 +164,11 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         services = self._services
         return await usage_windows.ask(self._credentials, services.config(), services.http, services.clock)
 
-    def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
+    def served_elsewhere(self, call: Call) -> None:
         """Forgets a conversation that went on with another provider."""
-        if len(request["messages"]) > 1:  # a small request on the side says nothing about the conversation
-            self._compaction.discard(owner, request_id, "served_elsewhere")
+        # a small request on the side says nothing about the conversation
+        if call.owner is not None and len(call.request["messages"]) > 1:
+            self._compaction.discard(call.owner, call.request_id, "served_elsewhere")
 
     async def close(self) -> None:
         await self._sockets.close()

@@ -18,18 +18,19 @@ from proxy.observe.capture.contract import NULL_ATTEMPT
 from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Services
 from proxy.providers.p5_cursor.answer import CursorToMessages
-from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, is_an_aside, tool_input
-from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns, superseded
-from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words
+from proxy.providers.p5_cursor.bridge.calls import is_an_aside
+from proxy.providers.p5_cursor.bridge.history import UserWords, user_words
+from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
+from proxy.providers.p5_cursor.bridge.plans import Workplace
+from proxy.providers.p5_cursor.bridge.tool_forms import ClientTools, client_tools
 from proxy.providers.p5_cursor.catalog import LABEL, known_ids
 from proxy.providers.p5_cursor.conversations import Conversations
 from proxy.providers.p5_cursor.failures import PROFILE, RunError, client_error
 from proxy.providers.p5_cursor.images import selected_images
 from proxy.providers.p5_cursor.models import ModelSelection, select, stronger
 from proxy.providers.p5_cursor.prompt import check_content, estimate, prompt_tools, render
-from proxy.providers.p5_cursor.run.calls import OpenCall
 from proxy.providers.p5_cursor.run.channels import Channels
-from proxy.providers.p5_cursor.run.opening import request_context, run_request, workspace_of
+from proxy.providers.p5_cursor.run.opening import is_posix, request_context, run_request, shell_of, workspace_of
 from proxy.providers.p5_cursor.run.replies import Message
 from proxy.providers.p5_cursor.run.run import Run
 from proxy.providers.p5_cursor.run.watch import RunTimers
@@ -73,15 +74,15 @@ class CursorWire:
         self._services = services
         self._large = least_size(call.request, LARGE_BYTES) > LARGE_BYTES
         self._rendering: asyncio.Task[str] | None = None
-        self._offered = {tool["name"]: tool for tool in prompt_tools(call.request)}
+        self._offered = prompt_tools(call.request)
         self.run: Run | None = None
         self.answer: CursorToMessages | None = None
         self.input_tokens = 0
 
     @property
-    def bridged(self) -> dict[str, Mapping[str, Any]]:
+    def tools(self) -> ClientTools:
         """The client's tools that a run may ask for."""
-        return {name: self._offered[name] for name in TOOL_OF_KIND.values() if name in self._offered}
+        return client_tools(self._offered)
 
     def attach(self, run: Run) -> None:
         """Lets this run answer from now on."""
@@ -90,14 +91,8 @@ class CursorWire:
     def reducer(self, stream: MessageStream) -> CursorToMessages:
         if self.run is None:
             raise RuntimeError("before the first event")
-        run, offered = self.run, self._offered  # not `self`, which would refer to itself
-
-        def offer(call: OpenCall, tool_use_id: str) -> Mapping[str, Any]:
-            tool = offered.get(call.tool, {})
-            run.pause(call, tool_use_id, tool)
-            return tool_input(call.request, run.workspace, tool)
-
-        self.answer = CursorToMessages(stream, offered.keys(), offer, self._services.new_id, run.output)
+        run, names = self.run, {tool["name"] for tool in self._offered}
+        self.answer = CursorToMessages(stream, names, run.pause, self._services.new_id, run.output)
         return self.answer
 
     async def prompt(self) -> str:
@@ -151,10 +146,14 @@ class CursorAdapter:
         self._cures = [CursorAdapter._rebuild, CursorAdapter._fill_blobs, CursorAdapter._take_stronger]
         self._resumed = False
         self.wire = CursorWire(call, services)
-        # an answer that is read only at its end cannot ask for a tool and go on
-        owner = None if call.folded or is_an_aside(call.request) else owner_of_run(call)
-        self._tools = self.wire.bridged if owner is not None else {}
-        self._owner = owner if self._tools else None  # owner of a run that can be found again
+        owner = None if is_an_aside(call.request) else owner_of_run(call)
+        tools = self.wire.tools if owner is not None else ClientTools()
+        self._owner = owner if tools else None  # owner of a run that can be found again
+        self._words = UserWords() if self._owner is None else user_words(call.request)
+        shell = shell_of(call.request, tools)
+        workspace = workspace_of(call.request, state.machine.workspace)
+        self._place = Workplace(tools, workspace, is_posix(shell))
+        self._shell = shell or state.machine.shell
 
     def _known(self) -> frozenset[str]:
         """The known model ids."""
@@ -170,8 +169,6 @@ class CursorAdapter:
         run = await self._resume() if number == 1 else None
         self._resumed = run is not None
         if run is None:
-            if number > 1 and self._state.runs.find(self._owner) is not None:
-                raise superseded()  # a newer run began while this one waited to try again
             run = await self._begin(number)
         self.wire.attach(run)
         capture = run.capture
@@ -216,21 +213,23 @@ class CursorAdapter:
 
     def _waiting(self) -> tuple[Run, Mapping[str, Any]] | None:
         """The run that waits for a result in this request, and that result."""
-        run = self._state.runs.find(owner_of_run(self._call))
-        if run is None or run.offered is None or run.lost:
-            return None
-        tool_use_id = run.offered.tool_use_id
-        block = find_result(self._call.request, tool_use_id)
-        if block is None or has_new_words(self._call.request, tool_use_id):
-            return None
-        return run, block
+        return self._state.runs.find(self._owner, self._call.request, self._words)
+
+    @property
+    def _conversation(self) -> Owner | None:
+        """The key of the conversation's id at the service: several conversations of a session have their own. None for
+        a session made of the first messages, which others may begin with as well."""
+        call = self._call
+        owner = owner_of_run(call) if call.owner is not None or call.cache_key is not None else None
+        opening = self._words.opening
+        return Owner(owner.session, f"{owner.agent or ''} {opening}") if owner is not None and opening else owner
 
     async def _resume(self) -> Run | None:
         waiting = self._waiting()
         if waiting is None:
             return None
         run, block = waiting
-        run.tools = self._tools
+        run.place = self._place
         try:
             await run.resume(block, self.wire.aside, self._call.capture)
             self._call.timings.sent(1)
@@ -248,21 +247,21 @@ class CursorAdapter:
         token = credential.access.reveal()
         timings, version = self._call.timings, settings.client_version
         channels = Channels(self._services, settings.base_url, token, version, self._timers, timings)
-        workspace = workspace_of(self._call.request, machine.workspace)
+        workspace = self._place.folder
         run = Run(
             channels,
             self._timers,
             self._services.log,
             self._call.request_id,
-            context=request_context(workspace, os_version=machine.os_version, shell=machine.shell),
+            context=request_context(workspace, os_version=machine.os_version, shell=self._shell),
             workspace=workspace,
-            renamed=partial(self._state.conversations.record, owner_of_run(self._call)),
+            renamed=partial(self._state.conversations.record, self._conversation),
             silent=self._state.runs.silent,
         )
-        run.tools = self._tools
+        run.place = self._place
         run.capture = channels.attempt(self._call.capture, message, number=number)
         if self._owner is not None:
-            self._state.runs.put(self._owner, run)
+            self._state.runs.put(self._owner, run, self._call.request, self._words)
         timings.sent(number)
         run.start(opening)
         return run
@@ -270,7 +269,7 @@ class CursorAdapter:
     async def _opening(self) -> tuple[Message, bytes]:
         """The message that opens a run, and its bytes."""
         metadata = self._call.request.get("metadata")
-        conversation = self._state.conversations.id_for(owner_of_run(self._call), metadata, self._call.own_id)
+        conversation = self._state.conversations.id_for(self._conversation, metadata, self._call.own_id)
         message_id = str(uuid.UUID(self._services.new_id()))
         prompt = await self.wire.prompt()
 
@@ -304,6 +303,6 @@ class CursorAdapter:
 
 def owner_of_run(call: Call) -> Owner | None:
     """The owner of a request's run; None for a request that must leave none."""
-    if call.owner is not None or not call.converted or call.session is None:
+    if call.owner is not None or call.conversation is None:
         return call.owner
-    return Owner(call.session)
+    return Owner(call.conversation)

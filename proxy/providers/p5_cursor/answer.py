@@ -21,7 +21,7 @@ class CursorToMessages:
     """Reduces the events of one answer; a run may give several, one after each tool of the client.
 
     tools   names of the tools that the model may write a call of
-    offer   called with the id of a client tool's call that ends the answer; returns the tool's input
+    offer   called with the id of a client tool's call that ends the answer
     new_id  makes ids
     output  the run's output so far, in all its answers
     """
@@ -32,7 +32,7 @@ class CursorToMessages:
         self,
         stream: MessageStream,
         tools: Collection[str],
-        offer: Callable[[OpenCall, str], Mapping[str, Any]],
+        offer: Callable[[OpenCall, str], None],
         new_id: Callable[[], str],
         output: RunOutput,
     ) -> None:
@@ -74,7 +74,8 @@ class CursorToMessages:
         self._flush()
         call, call_id = event["call"], f"call_cursor_{self._new_id()}"
         self.paused = True
-        self._call(call.tool, self._offer(call, call_id), call_id)
+        self._offer(call, call_id)
+        self._call(call.step.tool, call.step.input, call_id)
 
     def _end(self, event: Mapping[str, Any]) -> None:
         self._flush()

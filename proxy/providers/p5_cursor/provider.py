@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from proxy.core.effort import effort_asked
-from proxy.core.identity import Owner
 from proxy.core.ingress import BridgedTools, IngressRules
 from proxy.core.messages import Event
 from proxy.core.models import ModelFacts, word_in
 from proxy.providers.base import SignedInProvider
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p5_cursor.account.signin import cursor_credentials
-from proxy.providers.p5_cursor.adapter import CursorAdapter, CursorState, CursorWire, Machine
+from proxy.providers.p5_cursor.adapter import CursorAdapter, CursorState, CursorWire, Machine, owner_of_run
 from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
-from proxy.providers.p5_cursor.bridge.results import find_result
 from proxy.providers.p5_cursor.catalog import LABEL, known_ids
 from proxy.providers.p5_cursor.conversations import Conversations
 from proxy.providers.p5_cursor.entry import CURSOR
@@ -89,12 +87,11 @@ class CursorProvider(SignedInProvider[CursorSettings]):
         url = settings.base_url + _LIST_PATH
         return ListQuestion(url, headers, _offered_model, "models", body=b"", rows=_list_rows)
 
-    def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
+    def served_elsewhere(self, call: Call) -> None:
         """Drops a waiting run whose tool result went to another provider, which has the conversation now."""
-        run = self._state.runs.find(owner)
-        if run is not None and run.offered is not None and find_result(request, run.offered.tool_use_id) is not None:
-            self._services.log.write("info", LABEL, "cursor_conversation_moved", reqId=request_id, run=run.id)
-            self._state.runs.remove(run)
+        owner = owner_of_run(call)
+        for run in self._state.runs.answered_elsewhere(owner, call.request) if owner is not None else ():
+            self._services.log.write("info", LABEL, "cursor_conversation_moved", reqId=call.request_id, run=run.id)
 
     async def close(self) -> None:
         await self._state.runs.close()

@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 from proxy.core.sse import dump_json
 from proxy.sandbox.model.pieces import ARGUMENT_PIECE, pieces, tokens_of, words
 from proxy.sandbox.model.reply import Ask, Call, Called, Part, Returned, Say, Search, Think, Tool, reply
+from proxy.sandbox.p5.asked import BLOB, EXEC, QUERY
 from proxy.sandbox.p5.events import ENVELOPES
-from proxy.sandbox.p5.ledger import BLOB, EXEC, QUERY
+from proxy.sandbox.p5.execs import EXECS
 from proxy.sandbox.p5.options import P5Options
-from proxy.sandbox.p5.prompt import NATIVE
+from proxy.sandbox.p5.prompt import FINDING, NATIVE
 from proxy.sandbox.p5.runs import Run
 from proxy.sandbox.play.actions import Action, Framing, Until
 from proxy.sandbox.wires.answer import SOME_THOUGHT, Ids, Playable
@@ -133,6 +134,7 @@ class AgentAnswer(Playable):
         self.output_tokens += tokens_of(text)
 
     def say(self, text: str, *, in_pieces: bool = False) -> Iterator[Action]:
+        text = text.encode(errors="surrogateescape").decode(errors="backslashreplace")  # a file that is not UTF-8
         self.output_tokens += tokens_of(text)
         if self.mode == PLAN_MODE:
             yield from self.query("create_plan", text)
@@ -160,7 +162,7 @@ class AgentAnswer(Playable):
         """Calls a native tool; from then on the model knows the result."""
         number, call_id = self.number(EXEC), self.ids.new("toolu")
         kind, args = self.native(call)
-        command = str(args.get("command") or args.get("path"))
+        command = str(args.get("command") or args.get("pattern") or args.get("path"))
         shown = {"call_id": call_id, "command": command, "model_call_id": "model-call"}
         yield {"type": "tool_call_started", **shown}
         yield {"type": "partial_tool_call", "call_id": call_id, "text": command}
@@ -179,7 +181,11 @@ class AgentAnswer(Playable):
         if call.tool.name == "Read":
             return "read", {"path": given.get("file_path"), "offset": given.get("offset"), "limit": given.get("limit")}
         if call.tool.name == "Write":
-            return "write", {"path": given.get("file_path"), "text": given.get("content"), "return_content": True}
+            content = {"text": given.get("content"), "file_hex": given.get("file_hex")}
+            return "write", {"path": given.get("file_path"), **content, "return_content": True}
+        if call.tool.name in FINDING:
+            kind = call.tool.name.removeprefix("cursor_")
+            return kind, {name: given.get(name) for name in EXECS[kind][1] if name != "call_id"}
         shell = {name: given.get(name) for name in ("command", "timeout", "description", "working_directory")}
         return self.options.shell, {**shell, "working_directory": shell["working_directory"] or self.workspace or None}
 

@@ -73,8 +73,12 @@ def _members(event: Event) -> Iterable[tuple[int, Fields]]:
 def _exec(event: Event) -> Fields:
     """An exec with `kind` and its arguments by name. `number` instead of a kind is an unknown arm, None no arm."""
     number, names = EXECS[event["kind"]] if "kind" in event else (event["number"], {})
-    args = {place: event[name] for name, place in names.items() if event.get(name) is not None}
+    args = {place: _argument(name, event[name]) for name, place in names.items() if event.get(name) is not None}
     return {1: event.get("id") or None, **({number: args} if number else {}), 15: event.get("exec_id")}
+
+
+def _argument(name: str, value: Any) -> Any:
+    return bytes.fromhex(value) if name.endswith("_hex") else value
 
 
 def _query(event: Event) -> Fields:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from itertools import count
 
 from proxy.sandbox.p5 import execs
+from proxy.sandbox.p5.asked import BLOB, EXEC, QUERY, ServerRequest
 from proxy.sandbox.p5.options import P5Options
+from proxy.sandbox.p5.written import changed
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
 
 #: Requests and answers of one run that are kept: far more than a test makes.
@@ -19,51 +21,8 @@ GRACE_S = 0.5
 #: Seconds that a client may take for an answer of its own.
 ANSWER_S = 2.0
 
-EXEC, BLOB, QUERY = "exec", "kv", "query"
-
 #: Kind of request: field in a message, and its fields that are not arms.
 _REQUESTS = ((EXEC, 2, (1, 15, 19)), (BLOB, 4, (1, 4)), (QUERY, 7, (1,)))
-
-
-#: Requests that may wait for a tool of the client's own client.
-_RUN_BY_TOOLS = frozenset((EXEC, number) for number in execs.TOOLS)
-
-
-@dataclass(slots=True)
-class ServerRequest:
-    """One request of the server. `number` is its kind, 0 for an unknown one."""
-
-    family: str
-    id: int
-    number: int
-    args: Message
-    exec_id: str = ""
-    answers: list[Message] = field(default_factory=list)
-    thrown: str | None = None
-    settled: bool = False
-    closed: bool = False
-    aborted_at: float | None = None
-    heartbeats: int = 0
-    heard_at: float = 0.0  # when it was made, or its last heartbeat came
-
-    @property
-    def name(self) -> str:
-        return f"{self.family} {self.id}"
-
-    @property
-    def done(self) -> bool:
-        """Whether the client owes nothing more."""
-        return self.aborted_at is not None or (self.settled and (self.closed or self.family != EXEC))
-
-    @property
-    def outcome(self) -> execs.Outcome:
-        """The outcome of an exec."""
-        return execs.outcome(self.number, self.answers) if self.thrown is None else execs.Outcome(False, self.thrown)
-
-    @property
-    def verdict(self) -> str:
-        """The answer to a query."""
-        return execs.verdict(self.number, self.answers[-1]) if self.answers else "nothing"
 
 
 class ExecLedger:
@@ -76,6 +35,7 @@ class ExecLedger:
         self._blame = blame
         self._options = options
         self._clock = clock
+        self._places = count(1)
 
     def find(self, family: str, number: int) -> ServerRequest | None:
         """The last request with this id."""
@@ -87,9 +47,13 @@ class ExecLedger:
 
     @property
     def overdue(self) -> list[ServerRequest]:
-        """Late answers that a client gives by itself."""
-        since = self._clock() - ANSWER_S
-        return [one for one in self.owed if one.heard_at < since and (one.family, one.number) not in _RUN_BY_TOOLS]
+        """Late answers. A tool of the client's own client may take long, while heartbeats for it come."""
+        now = self._clock()
+        return [one for one in self.owed if now - one.heard_at > self._patience_s(one)]
+
+    def _patience_s(self, one: ServerRequest) -> float:
+        by_tool = one.family == EXEC and one.number in execs.TOOLS
+        return self._options.exec_heartbeat_s if by_tool else ANSWER_S
 
     def note(self, payload: bytes) -> None:
         """Notes the requests in a sent message."""
@@ -108,7 +72,7 @@ class ExecLedger:
             return  # a fault
 
     def _add(self, asked: ServerRequest) -> None:
-        asked.heard_at = self._clock()
+        asked.heard_at, asked.began = self._clock(), next(self._places)
         if len(self.asked) < MAX_ASKED:
             self.asked.append(asked)
         self._open[asked.family, asked.id] = asked
@@ -129,6 +93,9 @@ class ExecLedger:
         for problem in execs.odd(found.number, found.args, message):
             self._blame(f"{found.name}: {problem}")
         self._answered(found, message, settled=execs.ends(found.number, message))
+        difference = changed(self.asked, found) if len(self.asked) < MAX_ASKED else None
+        if difference is not None:
+            self._blame(f"{found.name}: {difference}")
 
     def control(self, message: Message) -> None:
         """Checks an `exec_client_control_message`: the end of an exec, a failure, or a heartbeat."""
@@ -173,7 +140,7 @@ class ExecLedger:
 
     def _settle(self, found: ServerRequest) -> None:
         self._heard(found)
-        found.settled = True
+        found.settled, found.ended = True, next(self._places)
 
     def kv_answer(self, message: Message) -> None:
         """Checks a `kv_client_message`."""

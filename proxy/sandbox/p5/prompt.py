@@ -19,15 +19,25 @@ _MARKER = re.compile(r"\[image: (?:[\w./+-]+, \d+ base64 chars|\S+)\]")
 #: "write xml Bash: ls" asks for a call in the text, not for the native one.
 _XML = re.compile(r"\bwrite xml (?=[\w-]+:)", re.IGNORECASE)
 
+
+def _main(member: str) -> dict[str, Any]:
+    """The schema of a tool that needs this text."""
+    return {"type": "object", "properties": {member: {"type": "string"}}, "required": [member]}
+
+
+#: Tool that finds or removes files -> its main member. No client has tools of these names.
+FINDING = {"cursor_grep": "pattern", "cursor_ls": "path", "cursor_delete": "path"}
+
 #: Tools of the service's models, whatever the client offers.
 NATIVE: dict[str, Any] = {
-    "Bash": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
-    "Read": {"type": "object", "properties": {"file_path": {"type": "string"}}, "required": ["file_path"]},
+    "Bash": _main("command"),
+    "Read": _main("file_path"),
     "Write": {
         "type": "object",
         "properties": {"file_path": {"type": "string"}, "content": {"type": "string"}},
         "required": ["file_path", "content"],
     },
+    **{name: _main(member) for name, member in FINDING.items()},
 }
 
 

@@ -30,6 +30,7 @@ class Candidate:
     shown_name   the name in answers, if it differs from the model
     alias        whether an alias was asked for, whose provider a setting decides
     auto_review  whether this is the safety classifier, sent to a model of our choice
+    conversation  the session by which the account was chosen, None without
     """
 
     model: str
@@ -40,6 +41,7 @@ class Candidate:
     shown_name: str = ""
     alias: bool = False
     auto_review: bool = False
+    conversation: str | None = None
 
     @property
     def key(self) -> str:

@@ -11,7 +11,7 @@ from aiohttp import web
 from proxy.core.auto_mode.policy import FIELD as SAFEGUARDS
 from proxy.core.convert.messages_to_responses import not_strict
 from proxy.core.effort import capped_request, is_compaction, unknown_effort
-from proxy.core.identity import Owner, owner_of, session_in_metadata, session_of
+from proxy.core.identity import Owner, owner_of, session_in_metadata, session_of, session_of_opening
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
 from proxy.core.routing import Route, is_auto_review, normalise_model
@@ -59,7 +59,10 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
     body, session, compared = await _read(ledger, ticket)
     safeguards = body.pop(SAFEGUARDS, None)  # only for the judge of auto mode: no upstream gets them
     review = partial(_review_model, ledger, body)
-    candidates = choose(ledger, ticket, body["model"], session=session, conversation=session, instead=review)
+    opening = partial(session_of_opening, body.get("messages"))
+    candidates = choose(
+        ledger, ticket, body["model"], session=session, conversation=session, opening=opening, instead=review
+    )
     if not body.get("messages"):
         raise RequestError("messages: at least one message is required", param="messages")
     summary = is_compaction(body)
@@ -79,7 +82,9 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
             ledger.tell(CompactionStarted())
         _note_effort(ledger, asked, target)
         owner = None if candidate.auto_review else owner_of(ledger.inquiry.values)
-        call = call_for(ledger, candidate, request, target, session, owner=owner)
+        # headers that name a session, but no valid owner, forbid that anything is kept
+        keeps = owner is not None or session_of(ledger.inquiry.values) is None
+        call = call_for(ledger, candidate, request, target, session, owner=owner, keeps=keeps)
         whose = None if candidate.auto_review else owner or compared
         ledger.compares(ComparedRequest(whose, candidate.provider, target, request, ledger.size, summary))
         asks = None if search is None else searching(ledger, search)
@@ -95,7 +100,9 @@ async def _count(ledger: Ledger, ticket: AdmissionTicket) -> web.StreamResponse:
     """Counts tokens: only the first candidate does, and nothing is compared or kept."""
     body, session, _ = await _read(ledger, ticket)
     body.pop(SAFEGUARDS, None)
-    candidate = choose(ledger, ticket, body["model"], session=session, conversation=session).choose_accounts()
+    opening = partial(session_of_opening, body.get("messages"))
+    found = choose(ledger, ticket, body["model"], session=session, conversation=session, opening=opening)
+    candidate = found.choose_accounts()
     ledger.serves(candidate)
     target = candidate.provider.resolve(candidate.model, body, auto_review=False)
     request = with_true_pictures(ledger, _without_missing(ledger, candidate, body, target))

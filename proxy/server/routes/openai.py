@@ -18,6 +18,7 @@ from proxy.core.convert.openai_tools import asks_search
 from proxy.core.convert.responses.signatures import is_ours
 from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
 from proxy.core.effort import capped_openai_body
+from proxy.core.identity import session_of_opening
 from proxy.core.ingress import Ingress, IngressRules, with_search
 from proxy.core.sizes import LARGE_BYTES
 from proxy.errors import ProxyError, RequestError
@@ -103,9 +104,10 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket, parse: Parse) -> tuple
     if not isinstance(named, str) or not named:
         raise RequestError("`model` must be a non-empty string", param="model")
     session, hint = ledger.inquiry.session, body.get("prompt_cache_key")
-    conversation = session or (hint if isinstance(hint, str) else None)
+    conversation = session or (ledger.inquiry.own_session(hint) if isinstance(hint, str) and hint else None)
     stays = carries_state(body)
-    candidates = choose(ledger, ticket, named, session=session, conversation=conversation, stays=stays)
+    opening = partial(session_of_opening, body.get("input") if parse is _responses else body.get("messages"))
+    candidates = choose(ledger, ticket, named, session=session, conversation=conversation, opening=opening, stays=stays)
 
     def prepare(candidate: Candidate) -> Awaitable[Answer]:
         members = {**capped(ledger, candidate, body, capped_openai_body), "model": candidate.model}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from proxy.config import Config
@@ -54,6 +54,7 @@ class _Requested:
 
     named         the model by the client's name; `called` is that without a hint
     conversation  the session by which an account is chosen
+    opening       makes a session of the first messages, for providers that need one
     stays         whether the request has what only the account that answered before can read, so that no other
                   continues
     """
@@ -61,6 +62,7 @@ class _Requested:
     named: str
     called: str
     conversation: str | None
+    opening: Callable[[], str]
     stays: bool
 
 
@@ -71,20 +73,21 @@ def choose(
     *,
     session: str | None,
     conversation: str | None,
+    opening: Callable[[], str],
     stays: bool = False,
     instead: Callable[[Route | None], str | None] | None = None,
 ) -> Candidates:
     """The candidates for a requested name. Raises RequestError with the catalogue.
 
     session              the session that aliases follow
-    conversation, stays  see `_Requested`
+    conversation, opening, stays  see `_Requested`
     instead              given the route of the requested name, returns another model to serve, or None
     """
     state, config = ledger.inquiry.state, ledger.inquiry.state.config()
     known, called = state.catalogs.of(config), normalise_model(named)
     affinity = state.sessions.affinity(session)
     ledger.session = conversation
-    asked = _Requested(named, called, conversation, stays)
+    asked = _Requested(named, called, conversation, cache(opening), stays)
     model = without_claude(called, known) if config.claude_names else called
     found = route(model, known, alias_provider=config.alias_provider, affinity=affinity)
     other = instead(found) if instead is not None else None
@@ -117,19 +120,32 @@ def _accounts(
 ) -> Sequence[Candidate]:
     """The accounts for one model, in order, if its provider has room for one more request. `ours`: whether we chose the
     model. Raises BusyError."""
-    inquiry = ledger.inquiry
+    inquiry, conversation = ledger.inquiry, asked.conversation
     inquiry.state.admission.select(ticket, served.label)
+    if conversation is None and inquiry.state.accounts.providers[served.label].ingress(model).tools is not None:
+        conversation = ledger.session = inquiry.own_session(asked.opening())
+        ledger.note("info", "session_from_messages", session=conversation)
     chosen = inquiry.state.accounts.choose(
         served.label,
         inquiry.state.config(),
-        session=asked.conversation,
+        session=conversation,
         caller=inquiry.caller_name,
         stays=asked.stays,
         model=model,
     )
     shown, alias = "" if ours or model == asked.called else asked.called, served.alias and not ours
     return [
-        Candidate(model, served.label, one.name, one.provider, asked.named, shown, alias=alias, auto_review=ours)
+        Candidate(
+            model,
+            served.label,
+            one.name,
+            one.provider,
+            asked.named,
+            shown,
+            alias=alias,
+            auto_review=ours,
+            conversation=conversation,
+        )
         for one in chosen
     ]
 
@@ -207,8 +223,10 @@ def call_for(
     owner: Owner | None = None,
     cache_hint: str | None = None,
     converted: bool = False,
+    keeps: bool = True,
 ) -> Call:
-    """The call for a candidate; for the arguments see `Call`. Logs what the service does not offer."""
+    """The call for a candidate; for the arguments see `Call`. Logs what the service does not offer. `keeps`: whether
+    state of its conversation may be kept."""
     inquiry = ledger.inquiry
     for what, asked, sent in target.narrowed:
         ledger.note("info", "narrowed_to_offer", model=target.model, what=what, asked=asked, sent=sent or "unset")
@@ -219,6 +237,7 @@ def call_for(
         request_id=inquiry.id,
         session=session,
         owner=owner,
+        conversation=candidate.conversation if keeps and not candidate.auto_review else None,
         auto_review=candidate.auto_review,
         cache_hint=cache_hint,
         converted=converted,

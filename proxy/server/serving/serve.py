@@ -154,8 +154,8 @@ def _next_account(ledger: Ledger, candidates: Candidates, call: Call, error: Pro
     known = explained(state, error.replaced(provider=old.label), old.account, old.model)
     new = candidates.next_account()
     state.accounts.moved(new.label, new.account, ledger.session, ledger.inquiry.caller_name)
-    if call.owner is not None and isinstance(old.provider, Remembering):
-        old.provider.served_elsewhere(call.owner, call.request, call.request_id)
+    if isinstance(old.provider, Remembering):
+        old.provider.served_elsewhere(call)
     ledger.account_moves(old, new, call.target.effort, known.message)
 
 
@@ -219,11 +219,11 @@ def _with_cure(ledger: Ledger, error: ProxyError) -> ProxyError:
 
 def _tell_others(ledger: Ledger, call: Call, provider: Provider) -> None:
     """Tells the provider that served this conversation before that another one does now."""
-    if call.owner is None:
+    if call.owner is None and call.conversation is None:
         return
     for other in ledger.inquiry.state.accounts.everyone():
         if other is not provider and _remembers(type(other)):
-            cast(Remembering, other).served_elsewhere(call.owner, call.request, call.request_id)
+            cast(Remembering, other).served_elsewhere(call)
 
 
 @cache

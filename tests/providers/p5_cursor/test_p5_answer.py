@@ -12,6 +12,8 @@ from proxy.core.messages import Event, Fold, MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.providers.p5_cursor.answer import CursorToMessages
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.bridge.plans import Workplace, plan_for
+from proxy.providers.p5_cursor.bridge.tool_forms import client_tools
 from proxy.providers.p5_cursor.run.calls import OpenCall
 from proxy.providers.p5_cursor.run.events import RunOutput
 
@@ -29,9 +31,8 @@ class Answer:
         self.reducer = CursorToMessages(stream, tools, self._offer, lambda: f"{next(numbers):032x}", self.output)
         self.events: list[Event] = []
 
-    def _offer(self, call: OpenCall, tool_use_id: str) -> dict[str, Any]:
+    def _offer(self, call: OpenCall, tool_use_id: str) -> None:
         self.offered.append((call, tool_use_id))
-        return {"file_path": "/a"}
 
     def feed(self, *events: dict[str, Any]) -> Answer:
         for event in events:
@@ -61,7 +62,10 @@ def thought(words: str) -> dict[str, Any]:
 
 
 def call() -> dict[str, Any]:
-    return {"type": "tool", "call": OpenCall(ExecRequest(1, "e1", "read_args", {"path": "/a"}), "Read", 0.0, 0.0)}
+    request = ExecRequest(1, "e1", "read_args", {"path": "/a"})
+    plan = plan_for(request, Workplace(client_tools([{"name": "Read"}])))
+    assert plan is not None
+    return {"type": "tool", "call": OpenCall(request, plan, next(plan), 0.0, 0.0)}
 
 
 def test_a_stream_without_tools_event_by_event() -> None:

@@ -1,5 +1,5 @@
 """Every fault that the sandbox knows for P5, and what becomes of it: for a client that has tools and answers their
-calls, and for one that takes the answer whole and cannot."""
+calls, streamed and whole."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ class Called:
 
 Streamed = Outcome | Called
 #: Fault, its members, what becomes of a streamed answer, and of a whole one.
-Row = tuple[str, dict[str, Any], Streamed, Outcome]
+Row = tuple[str, dict[str, Any], Streamed, Streamed]
 
 
-def rows(streamed: Streamed, faults: str, *members: dict[str, Any], whole: Outcome | None = None) -> list[Row]:
+def rows(streamed: Streamed, faults: str, *members: dict[str, Any], whole: Streamed | None = None) -> list[Row]:
     """Each of these faults with each of these members. A whole answer fares alike; where a stream breaks it is
     refused, because a run that was accepted is not begun again."""
     if whole is None:
-        assert not isinstance(streamed, Called)
         broken = isinstance(streamed, Broken)
         whole = Refused(streamed.status, streamed.type, words=streamed.words) if broken else streamed
     return [(fault, one, streamed, whole) for fault in faults.split() for one in members or ({},)]
 
 
 GOOD = Good()
+#: Kinds of requests that the client serves; searches, folders and deletions with its shell.
+CLIENT = ("read", "redacted_read", "write", "shell", "shell_stream", "grep", "ls", "delete")
 LATE = {"after": "text"}
 CUT = Refused(502, "api_error", words="cut the answer")
 CUT_TEXT = Broken(words="cut the answer", whole=None)
@@ -162,15 +163,14 @@ ASKED: list[Row] = [
     *rows(
         GOOD,
         "exec",
-        *({"kind": kind} for kind in EXECS if kind not in ("read", "redacted_read", "write", "shell", "shell_stream")),
+        *({"kind": kind} for kind in EXECS if kind not in CLIENT),
     ),
     *rows(GOOD, "exec", *({"number": number} for number in (0, 28, 39, 45, 55, 57))),
-    *rows(GOOD, "exec", {"id": 0}, {"exec_id": ""}),
-    *rows(
-        Called(), "exec", *({"kind": kind} for kind in ("read", "redacted_read", "shell", "shell_stream")), whole=GOOD
-    ),
-    *rows(Called(says="write succeeded"), "exec", {"kind": "write", "args": {"text": "x"}}, whole=GOOD),
-    *rows(Called(), "exec", {"kind": "read", "id": 0}, {"kind": "shell", "exec_id": ""}, whole=GOOD),
+    *rows(GOOD, "exec", {"kind": "diagnostics", "id": 0}, {"kind": "diagnostics", "exec_id": ""}),
+    *rows(Called(says="failed"), "exec", {}, {"kind": "grep"}, {"kind": "ls"}, {"kind": "delete"}),
+    *rows(Called(), "exec", *({"kind": kind} for kind in ("read", "redacted_read", "shell", "shell_stream"))),
+    *rows(Called(says="write succeeded"), "exec", {"kind": "write", "args": {"text": "x"}}),
+    *rows(Called(), "exec", {"kind": "read", "id": 0}, {"kind": "shell", "exec_id": ""}),
     *rows(GOOD, "query", *({"kind": kind} for kind in QUERIES)),
     *rows(GOOD, "get_blob", {}, {"known": False}, {"known": False, "blob_id": "0a026869"}),
     *rows(Good(2), "get_blob", {"known": False, "then_error": "internal"}),
@@ -179,9 +179,9 @@ ASKED: list[Row] = [
     *rows(GATEWAY, "get_blob", {"then_error": "internal"}),
     *rows(GOOD, "set_blobs", {}, {"count": 40, "size": 20_000}),
     *rows(GOOD, "notes_session_id"),
-    *rows(Called(2, says="result 1"), "execs_together", whole=GOOD),
-    *rows(Called(2, says="hello"), "rewrite", {"path": "/sandbox/file.txt"}, whole=GOOD),
-    *rows(Called(2), "execs_together", {"kinds": "read grep shell"}, whole=GOOD),
+    *rows(Called(2, says="result 1"), "execs_together"),
+    *rows(Called(2, says="hello"), "rewrite", {"path": "/sandbox/file.txt"}),
+    *rows(Called(3), "execs_together", {"kinds": "read grep shell"}),
     *rows(GATEWAY, "append_fails append_cut", *({"number": number} for number in (0, 1, 2))),
     *rows(GATEWAY, "append_cut", {"reset": True}),
     *rows(
@@ -194,16 +194,16 @@ ASKED: list[Row] = [
     *rows(GOOD, "append_waits", {"seconds": 0.02}),
 ]
 
-#: While a call is open. A whole answer has none: the model is told so, and goes on.
+#: While a call is open.
 PAUSES: list[Row] = [
-    *rows(Called(), "busy_call", {}, {"deltas": 300, "size": 20_000}, whole=GOOD),
-    *rows(Called(says=""), "abort", whole=GOOD),
-    *rows(Called(runs=2), "stalled_resume", whole=LATE_504),
-    *rows(Called(), "silence_mid_call", {"seconds": 0.02}, whole=GOOD),
-    *rows(Called(runs=2), "silence_mid_call", whole=LATE_504),
-    *rows(Called(runs=2), "cut_call end_call", {"seconds": 0.05}, whole=CUT),
-    *rows(Called(runs=2), "error_call", {"seconds": 0.05}, whole=failed("internal")),
-    *rows(Called(runs=2), "turn_ends_in_call", {}, {"seconds": 0.05}, whole=EMPTY),
+    *rows(Called(), "busy_call", {}, {"deltas": 300, "size": 20_000}),
+    *rows(Called(says=""), "abort"),
+    *rows(Called(runs=2), "stalled_resume"),
+    *rows(Called(), "silence_mid_call", {"seconds": 0.02}),
+    *rows(Called(runs=2), "silence_mid_call"),
+    *rows(Called(runs=2), "cut_call end_call", {"seconds": 0.05}),
+    *rows(Called(runs=2), "error_call", {"seconds": 0.05}),
+    *rows(Called(runs=2), "turn_ends_in_call", {}, {"seconds": 0.05}),
 ]
 
 TABLE = [*FRAMES, *ENDS, *COURSE, *HTTP, *ASKED, *PAUSES]
@@ -250,7 +250,7 @@ async def talks(talk: Talk, expected: Called) -> None:
     assert message["stop_reason"] == "end_turn" and expected.says in said(message)
 
 
-def differs(fault: str, members: dict[str, Any], streamed: Streamed, whole: Outcome, stream: bool) -> Any:
+def differs(fault: str, members: dict[str, Any], streamed: Streamed, whole: Streamed, stream: bool) -> Any:
     """What makes a difference: each row, and each outcome in either form."""
     return (fault, repr(members)), (repr(streamed if stream else whole), stream)
 
@@ -260,7 +260,7 @@ def is_timed(fault: str, members: dict[str, Any]) -> bool:
 
 
 @functools.cache
-def cases() -> list[tuple[str, dict[str, Any], Streamed, Outcome, bool]]:
+def cases() -> list[tuple[str, dict[str, Any], Streamed, Streamed, bool]]:
     return sampled(((*row, stream) for stream in (True, False) for row in TABLE), 1, differs)
 
 
@@ -274,7 +274,7 @@ async def test_a_fault_comes_out_as_the_table_says(sandbox: Sandbox, tmp_path: P
                         live.forget()
                         sandbox.p5.options.heartbeat_s = 0.02 if timers is SHORT and "silence" not in fault else 5.0
                         sandbox.p5.script.replace([{"provider": "p5", "fault": fault, **members}])
-                        talk = Talk(live, "hello", session=f"session-{number}")
+                        talk = Talk(live, "hello", session=f"session-{number}", stream=stream)
                         await comes_out(talk, streamed if stream else whole, stream=stream)
 
 

@@ -571,12 +571,24 @@ def test_an_answer_after_an_abort_is_blamed_unless_it_was_on_its_way() -> None:
 def test_what_a_client_answers_by_itself_must_not_wait() -> None:
     now = [0.0]
     ledger = ExecLedger(lambda words: None, P5Options(), lambda: now[0])
-    for asked in ({2: {1: 1, 7: {}}}, {2: {1: 2, 5: {}}}, {2: {1: 3, 45: {}}}, {4: {1: 4, 3: {}}}, {7: {1: 5, 2: {}}}):
+    for asked in ({2: {1: 1, 7: {}}}, {2: {1: 2, 9: {}}}, {2: {1: 3, 45: {}}}, {4: {1: 4, 3: {}}}, {7: {1: 5, 2: {}}}):
         ledger.note(write(asked))
     now[0] = 1.0
     assert ledger.overdue == []
     now[0] = 5.0
     assert [one.name for one in ledger.overdue] == ["exec 2", "exec 3", "kv 4", "query 5"], "a tool may take long"
+
+
+@pytest.mark.parametrize("kind", [2, 3, 4, 5, 7, 8, 14, 29])
+def test_a_tool_may_take_long_while_heartbeats_come(kind: int) -> None:
+    now = [0.0]
+    ledger = ExecLedger(lambda words: None, P5Options(), lambda: now[0])
+    ledger.note(write({2: {1: 1, kind: {}}}))
+    for now[0] in (10.0, 20.0):
+        ledger.control(Message(write({3: {1: 1}})))
+    assert ledger.overdue == []
+    now[0] = 33.0
+    assert [one.name for one in ledger.overdue] == ["exec 1"]
 
 
 NUMBER = {"exec": 2, "kv": 4, "query": 7}

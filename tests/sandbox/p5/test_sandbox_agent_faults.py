@@ -12,6 +12,7 @@ from p5_sandbox_client import P5Client, Talk, rendered, run_request
 from samples import rows
 
 from proxy.sandbox import FAULTS, Place, ScriptError
+from proxy.sandbox.wires.connect.protobuf import Message, write
 
 AGENT = Place("p5", "agent")
 
@@ -40,6 +41,25 @@ def ending(talk: Talk) -> str:
         return "odd"
     return str(end["error"].get("code", "no code")) if "error" in end else "good"
 
+
+def args_of(talk: Talk) -> dict[int, Any]:
+    """The arguments of the first exec, without the id of its call."""
+    number = next(place for place in talk.execs[0].fields if place not in (1, 15))
+    return {place: one for place, one in talk.execs[0].all(number)[0].fields.items() if not _is_call_id(one[0])}
+
+
+def _is_call_id(value: int | bytes) -> bool:
+    return isinstance(value, bytes) and value.startswith(b"toolu_")
+
+
+def aborted(talk: Talk) -> list[int]:
+    """The ids of the withdrawn execs."""
+    return [one.number(5, 1, 1) for one in talk.messages if one.has(5, 1)]
+
+
+#: Arguments of a search, and their fields.
+GREP = {"pattern": "P", "path": "/x", "glob": "*.py", "output_mode": "count", "context": 0, "case_insensitive": True}
+GREP_FIELDS = {1: "P", 2: "/x", 3: "*.py", 4: "count", 7: 0, 8: 1}
 
 BEAT = 13
 LS = "use Bash: ls"
@@ -139,6 +159,37 @@ PLAYED: list[tuple[str, dict[str, Any], str, str, Check]] = [
         "good",
         lambda t: t.execs[0].number(7, 4) == 3,
     ),
+    (
+        "exec",
+        {"kind": "grep", "args": GREP},
+        "hello",
+        "good",
+        lambda t: args_of(t) == Message(write(GREP_FIELDS)).fields,
+    ),
+    ("exec", {"kind": "ls", "args": {"path": "/x", "ignore": ["a", "b"]}}, "hello", "good", lambda t: args_of(t)[2]),
+    ("exec", {"kind": "delete", "args": {"path": "/x"}}, "hello", "good", lambda t: args_of(t)[1] == [b"/x"]),
+    ("exec", {"kind": "diagnostics", "abort": 0.0}, "hello", "good", lambda t: aborted(t) == [1]),
+    (
+        "exec",
+        {"kind": "redacted_read", "id": 5, "exec_id": "same", "repeat": 2},
+        "hello",
+        "good",
+        lambda t: [(one.number(1), one.text(15)) for one in t.execs] == [(5, "same")] * 2,
+    ),
+    (
+        "exec",
+        {"kind": "background_shell", "args": {"enable_stdin": True, "description": "D"}},
+        "hello",
+        "good",
+        lambda t: (args_of(t)[6], args_of(t)[7]) == ([1], [b"D"]),
+    ),
+    (
+        "exec",
+        {"kind": "shell", "args": {"simple_commands": ["a", "b"], "timeout_behavior": 2, "close_stdin": True}},
+        "hello",
+        "good",
+        lambda t: [args_of(t)[place] for place in (5, 13, 17)] == [[b"a", b"b"], [2], [1]],
+    ),
     ("query", {}, "hello", "good", lambda t: t.text.startswith("web_search was answered with approved")),
     ("query", {"kind": "ask_question"}, "hello", "good", lambda t: 'rejected: "no"' in t.text),
     ("query", {"kind": "switch_mode"}, "hello", "good", lambda t: 'rejected: "no"' in t.text),
@@ -156,6 +207,17 @@ PLAYED: list[tuple[str, dict[str, Any], str, str, Check]] = [
     ("get_blob", {"known": False, "then_error": "internal"}, "hello", "internal", lambda t: not t.text),
     ("set_blobs", {"count": 5, "size": 8}, "hello", "good", lambda t: "5 blobs were kept, 0 refused" in t.text),
     ("execs_together", {}, "hello", "good", lambda t: "Exec 1 said" in t.text and "Exec 2 said" in t.text),
+    (
+        "execs_together",
+        {"kinds": "grep ls read", "args": [{"pattern": "P"}, {"path": "/l"}], "abort": 0.0},
+        "hello",
+        "good",
+        lambda t: (
+            [(one.text(5, 1), one.text(8, 1), one.text(7, 1)) for one in t.execs]
+            == [("P", "", ""), ("", "/l", ""), ("", "", "/sandbox/3")]
+            and aborted(t) == [1]
+        ),
+    ),
     (
         "rewrite",
         {"path": "/w/a", "append": "!"},
@@ -388,6 +450,7 @@ SHELL = {"command": "ls", "working_directory": "/w", "timeout": 30000, "call_id"
             "1210080412080a026c7312022f777a026534",
         ),
         ({"type": "exec", "number": None, "id": 8, "exec_id": "e8"}, "120608087a026538"),
+        ({"type": "exec", "kind": "write", "id": 2, "path": "/b", "file_hex": "ff00"}, "120c08021a080a022f622a02ff00"),
         ({"type": "abort", "id": 3}, "2a040a020803"),
         ({"type": "set_blob", "id": 0, "blob_id": "0102", "data": "7b7d"}, "220a1a080a02010212027b7d"),
         ({"type": "get_blob", "id": 4, "blob_id": "0102"}, "2208080412040a020102"),

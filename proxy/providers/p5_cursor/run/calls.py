@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.bridge.plans import Plan, Step
 
 #: Most open calls; further ones are refused.
 MAX_OPEN_CALLS = 64
@@ -16,21 +16,21 @@ MAX_OPEN_CALLS = 64
 class OpenCall:
     """An open call.
 
-    tool     the client's name of the tool
+    plan     makes the calls of the client's tools, and from their results those of the request
+    step     the call that the client gets, or has
     since    when it was asked for, in seconds of the loop's clock
     beat_at  the next sign of life to the service
     aborted  the service no longer wants the result
     tool_use_id  the call's id at the client; "" before the client has it
-    declaration  of the client's tool, as it was when the client got the call
     """
 
     request: ExecRequest
-    tool: str
+    plan: Plan
+    step: Step
     since: float
     beat_at: float
     aborted: bool = False
     tool_use_id: str = ""
-    declaration: Mapping[str, Any] = field(default_factory=dict)
 
 
 class OpenCalls:
@@ -47,12 +47,14 @@ class OpenCalls:
     def full(self) -> bool:
         return len(self._calls) >= MAX_OPEN_CALLS
 
-    def open(self, request: ExecRequest, tool: str, now: float) -> OpenCall | None:
-        """Opens a call; None when it is open already, since the service repeats itself."""
-        key = (request.id, request.exec_id)
-        if key in self._calls:
-            return None
-        call = self._calls[key] = OpenCall(request, tool, now, now + self._beat_s)
+    def is_open(self, request: ExecRequest) -> bool:
+        """Whether the call is open already, since the service repeats itself."""
+        return (request.id, request.exec_id) in self._calls
+
+    def open(self, request: ExecRequest, plan: Plan, step: Step, now: float) -> OpenCall:
+        """Opens a call with its first step."""
+        call = OpenCall(request, plan, step, now, now + self._beat_s)
+        self._calls[request.id, request.exec_id] = call
         return call
 
     def answered(self, call: OpenCall) -> None:

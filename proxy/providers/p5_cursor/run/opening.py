@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from proxy.core.content import messages_of, system_text
+from proxy.core.content import messages_of, system_text, texts_of
+from proxy.providers.p5_cursor.bridge.tool_forms import ClientTools
 from proxy.providers.p5_cursor.catalog import AUTOMATIC
 from proxy.providers.p5_cursor.models import ModelSelection
 
@@ -42,8 +43,13 @@ def run_request(
     }
 
 
-#: Claude Code writes one of these into its system prompt, in some versions as a list item.
-_DIRECTORY = re.compile(r"^[ \t]*+(?:[-*•][ \t]++)?+(?:Primary w|W)orking directory:[ \t]*+([^\n]++)", re.MULTILINE)
+#: How clients name their directory: Claude Code, opencode, Continue and Cline in a line of their own, in some versions
+#: as a list item; Qwen Code in a sentence; Codex CLI and pi between tags.
+_DIRECTORY = re.compile(
+    r"^[ \t]*+(?:(?:[-*•]|[0-9]{1,3}\.)[ \t]++)?+(?:(?:Primary|Current) w|W)orking [dD]irectory:[ \t]*+([^\n]++)|"
+    r"^I'm currently working in the directory: ([^\n]++)|<cwd>\s*+([^<\n]++)\s*+</cwd>",
+    re.MULTILINE,
+)
 #: Beginnings of an absolute path, on any system.
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
 #: The longest path of any system.
@@ -71,19 +77,61 @@ def workspace_of(request: Mapping[str, Any], fallback: str) -> str:
     """
     for text in _system_texts(request):
         for found in _DIRECTORY.finditer(text):
-            path = found[1].strip().strip("`\"'")
+            path = next(filter(None, found.groups()), "").strip().strip("`\"'")
             if len(path) <= MAX_PATH and _ABSOLUTE.match(path):
                 return path
     return fallback
 
 
 def _system_texts(request: Mapping[str, Any]) -> Iterator[str]:
-    """The system prompt, then the messages of the role system, the newest last: newer versions of Claude Code name the
-    directory there."""
+    """The system prompt, then the messages of the role system, the newest first, where newer versions of Claude Code
+    name the directory; last what was said before the first answer, where Codex CLI does."""
     yield system_text(request.get("system"), "\n")
-    for message in reversed(messages_of(request)):
+    messages = messages_of(request)
+    for message in reversed(messages):
         if message.get("role") == "system":
             yield system_text(message.get("content"), "\n")
+    for message in messages[:MAX_OPENING]:
+        if message.get("role") == "assistant":
+            return
+        for text in texts_of(message.get("content")):
+            if text.lstrip().startswith(_ABOUT):
+                yield text[:MAX_ABOUT_CHARS]
+
+
+#: How Codex CLI begins a message of its own about the machine.
+_ABOUT = "<environment_context>"
+#: Messages before the first answer, and characters of each, that may tell of the machine.
+MAX_OPENING, MAX_ABOUT_CHARS = 8, 16_384
+
+#: How clients name their shell: Codex CLI, opencode, Qwen Code; in the description of a tool or in a prompt.
+_SHELL = re.compile(r"<shell>([^<\n]{1,100})</shell>|\b[Ss]hell: ([\w./\\-]{1,100})|active shell is ([\w.]{1,100})")
+#: A client on Windows that names no shell runs PowerShell or cmd, Claude Code aside.
+_WINDOWS = re.compile(r"\bwin32\b|\bPowerShell\b|\bcmd\.exe\b", re.IGNORECASE)
+_POSIX_SHELLS = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash", "busybox"})
+
+
+def shell_of(request: Mapping[str, Any], tools: ClientTools) -> str:
+    """The shell of the client, as its tool or its prompt says; "" when neither does."""
+    tool = tools.get("run")
+    if tool is None or tool.name == "Bash":
+        return ""
+    for text in (tool.description, *_system_texts(request)):
+        found = _SHELL.search(text)
+        if found is not None:
+            return next(filter(None, found.groups()), "")
+    about = (tool.description, *_system_texts(request))
+    return "powershell" if any(map(_WINDOWS.search, about)) else ""
+
+
+def is_posix(shell: str) -> bool:
+    """Whether commands of a POSIX shell can be run by it; so without a name.
+
+    >>> is_posix("/bin/zsh"), is_posix(""), is_posix("powershell"), is_posix("/usr/bin/fish")
+    (True, True, False, False)
+    """
+    name = re.split(r"[/\\]", shell.strip())[-1].lower().removesuffix(".exe")
+    return not name or name in _POSIX_SHELLS
 
 
 def request_context(workspace: str, *, os_version: str, shell: str) -> dict[str, Any]:

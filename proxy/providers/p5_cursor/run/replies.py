@@ -6,10 +6,11 @@ one `stream_close` for an exec, one response for a query. Nothing is ever run he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.bridge.tool_forms import ClientTools, Kind
 
 Message = dict[str, Any]
 
@@ -50,12 +51,17 @@ def throw(request: ExecRequest, words: str) -> list[Message]:
     ]
 
 
+def unbuilt(request: ExecRequest) -> list[Message]:
+    """The answer when building one failed: an unanswered exec would block its run for good."""
+    return throw(request, "The answer to this request could not be built. Go on without it.")
+
+
 def guarded(request: ExecRequest, results: Callable[[], Iterable[Mapping[str, Any]]]) -> list[Message]:
-    """The answer, or a throw when building it fails: an unanswered exec would block its run for good."""
+    """The answer, or a throw when building it fails."""
     try:
         return answered(request, results())
     except Exception:
-        return throw(request, "The answer to this request could not be built. Go on without it.")
+        return unbuilt(request)
 
 
 def context_answer(request: ExecRequest, context: Mapping[str, Any]) -> list[Message]:
@@ -156,37 +162,66 @@ _DENIALS: Mapping[str, Denial] = {
         _only("read_mcp_resource_exec_result", lambda args, _: {"not_found": {"uri": args.get("uri", "")}}),
     ),
 }
-#: the client's tool -> the model's name for it
-_KNOWN_AS = {"Bash": "the shell tool", "Read": "the read tool", "Write": "the write tool"}
+#: kind of a client's tool -> the model's name for it
+_KNOWN_AS: Mapping[Kind, str] = {"run": "the shell tool", "read": "the read tool", "write": "the write tool"}
+#: arm of an exec -> the kind of the client's tool that serves it
+_SERVED_BY: Mapping[str, Kind] = {
+    "read_args": "read",
+    "redacted_read_args": "read",
+    "write_args": "write",
+    "shell_stream_args": "run",
+    "shell_args": "run",
+    "ls_args": "list",
+    "grep_args": "search",
+    "delete_args": "delete",
+}
 
 
-def denial(request: ExecRequest, bridged: Collection[str], workspace: str) -> list[Message]:
+def denial(
+    request: ExecRequest, tools: ClientTools, workspace: str, *, full: bool = False, posix: bool = True
+) -> list[Message]:
     """The answer to an exec that is not run.
 
-    bridged    the client's tools that could be called instead: some of Read, Write, Bash
+    tools      the client's tools that could be called instead
     workspace  the directory named to the service
+    full       whether only the number of open calls forbids it
+    posix      whether the client's shell is a POSIX shell
     """
     row = _DENIALS.get(request.kind)
     if row is None:
-        return throw(request, f"Not available to this client: this kind of request. {_instead('', bridged)}")
-    return guarded(request, lambda: row.results(request, _words(request, row, bridged), workspace))
+        return throw(request, f"Not available to this client: this kind of request. {_instead('', tools)}")
+    words = _FULL if full else _words(request, row, tools, posix)
+    return guarded(request, lambda: row.results(request, words, workspace))
 
 
-def _words(request: ExecRequest, row: Denial, bridged: Collection[str]) -> str:
+_FULL = "This client has too many calls open at once. Wait for their results, then ask again."
+
+
+def _words(request: ExecRequest, row: Denial, tools: ClientTools, posix: bool) -> str:
     """The text for the model: what is not available, and what is."""
-    if TOOL_OF_KIND.get(request.kind) not in bridged:
-        return f"Not available to this client: {row.asked}. {_instead(row.command, bridged)}"
-    if request.written is None:
-        return f"This client can only write UTF-8 text. {_instead('base64 -d', bridged)}"
-    return "This client has too many calls open at once. Wait for their results, then ask again."
+    kind = _SERVED_BY.get(request.kind)
+    own = tools.get(kind) if kind is not None else None
+    if own is not None and request.kind == "write_args":
+        return f"This client can only write UTF-8 text. {_instead('base64 -d', tools)}"
+    said = f"Not available to this client: {row.asked}."
+    if tools.get("run") is not None and not posix:
+        return f"{said} Its shell is not a POSIX shell. Use the shell tool instead, with commands of that shell."
+    if own is not None:
+        return f"{said} Its own tool for it, {own.name}, can be called by writing the call as text."
+    return f"{said} {_instead(row.command, tools)}"
 
 
-def _instead(command: str, bridged: Collection[str]) -> str:
-    if "Bash" in bridged:
+def _instead(command: str, tools: ClientTools) -> str:
+    if tools.get("run") is not None:
         return f"Use the shell tool ({command}) instead." if command else "Use the shell tool instead."
-    known = [words for name, words in _KNOWN_AS.items() if name in bridged]
+    known = [words for kind, words in _KNOWN_AS.items() if tools.get(kind) is not None]
     if known:
         return f"Use {' or '.join(known)} instead; no other tool is available."
+    if tools.unknown:
+        named = ", ".join(tools.unknown)
+        return (
+            f"Its tools ({named}) take other arguments: write a call of one as text, with the arguments that it takes."
+        )
     return "No tool of this kind is available; go on with what the conversation holds."
 
 

@@ -3,12 +3,13 @@ what it stores with us during a run, and reads back. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from proxy.core.content import texts_of
 from proxy.core.sse import load_json
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.bridge.plans import Workplace
 from proxy.providers.p5_cursor.run.replies import (
     Message,
     context_answer,
@@ -147,9 +148,9 @@ class ServiceRequests:
             self._renamed(name)
         self._say(context_answer(request, self._context))
 
-    def deny(self, request: ExecRequest, bridged: Collection[str]) -> None:
+    def deny(self, request: ExecRequest, place: Workplace, *, full: bool = False) -> None:
         self._note("info", "cursor_exec_denied", kind=request.kind or "unknown")
-        self._say(denial(request, bridged, self._workspace))
+        self._say(denial(request, place.tools, self._workspace, full=full, posix=place.posix))
 
     def answer_kv(self, message: Mapping[str, Any]) -> None:
         self._put(self.blobs.answer(message))

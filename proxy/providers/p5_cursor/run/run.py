@@ -20,14 +20,16 @@ import aiohttp
 from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_ATTEMPT, AttemptCapture, RequestCapture
 from proxy.observe.lifecycle import Log
-from proxy.providers.p5_cursor.bridge.calls import ExecRequest, tool_of
-from proxy.providers.p5_cursor.bridge.results import result_messages
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.bridge.plans import Returned, Step, Workplace, plan_for
+from proxy.providers.p5_cursor.bridge.results import result_text
+from proxy.providers.p5_cursor.bridge.tool_forms import ClientTools
 from proxy.providers.p5_cursor.catalog import LABEL
 from proxy.providers.p5_cursor.failures import PROFILE, end_error
 from proxy.providers.p5_cursor.run.calls import OpenCall, OpenCalls
 from proxy.providers.p5_cursor.run.channels import Appends, Channels, EnvelopeStream, cut_off, unreadable
 from proxy.providers.p5_cursor.run.events import Event, RunOutput, WaitingEvents, as_events
-from proxy.providers.p5_cursor.run.replies import CANCEL, HEARTBEAT, Message, exec_heartbeat
+from proxy.providers.p5_cursor.run.replies import CANCEL, HEARTBEAT, Message, answered, exec_heartbeat, unbuilt
 from proxy.providers.p5_cursor.run.requests import ServiceRequests
 from proxy.providers.p5_cursor.run.watch import RunTimers, RunWatch, WaitEnd
 from proxy.providers.p5_cursor.wire.envelopes import Envelope
@@ -36,7 +38,7 @@ from proxy.providers.p5_cursor.wire.protobuf import WireError, encode, members
 #: Messages, each with its bytes.
 Written = list[tuple[Message, bytes]]
 #: Does work, off the loop when it may take long.
-Aside = Callable[[Callable[[], Written]], Awaitable[Written]]
+Aside = Callable[[Callable[[], "Written | Step"]], Awaitable["Written | Step"]]
 
 #: Envelopes up to this size, in bytes, are read on the loop, larger ones in a thread.
 READ_AT_ONCE = 128 * 1024
@@ -75,7 +77,7 @@ class Run:
         silent: Callable[[Run], None],
     ) -> None:
         self.id = channels.id
-        self.tools: Mapping[str, Mapping[str, Any]] = {}  # the client's tools that may be asked for
+        self.place = Workplace(ClientTools())  # the client's tools that may be asked for
         self.workspace = workspace
         self.output = RunOutput()
         self.offered: OpenCall | None = None  # the call that the client has
@@ -116,9 +118,9 @@ class Run:
         """Takes the output since the last call, before the first call of a tool; or that call. Raises ProxyError."""
         return await self._events.take()
 
-    def pause(self, call: OpenCall, tool_use_id: str, declaration: Mapping[str, Any]) -> None:
-        """Notes that the client has this call of a tool so declared, and will return with its result."""
-        self.offered, call.tool_use_id, call.declaration = call, tool_use_id, declaration
+    def pause(self, call: OpenCall, tool_use_id: str) -> None:
+        """Notes that the client has this call of a tool, and will return with its result."""
+        self.offered, call.tool_use_id = call, tool_use_id
         self._watch.rest(self._now())
         self._wait_for_client()
 
@@ -128,13 +130,17 @@ class Run:
         call, self.offered = self.offered, None
         if call is None:
             raise RuntimeError("nothing was offered")
-        results = await aside(lambda: self._results(call, block))
+        results = await aside(lambda: self._advance(call, block))
         now = self._now()
         listens = not call.aborted and not self._over
-        written = {"messages": [message for message, _ in results] if listens else []}
-        self.capture = self._channels.attempt(capture, written, resumed=True)
+        messages = [message for message, _ in results] if listens and isinstance(results, list) else []
+        self.capture = self._channels.attempt(capture, {"messages": messages}, resumed=True)
         self.capture.answered(200, self._head)
-        if listens:
+        if isinstance(results, Step):
+            if listens:
+                call.step, call.tool_use_id = results, ""
+                self._events.say({"type": "tool", "call": call})
+        elif listens:
             for _, data in results:
                 self._appends.put(data)
             self._calls.answered(call)
@@ -143,11 +149,15 @@ class Run:
         else:
             self._watch.go_on(now, delivered=not call.aborted)
 
-    def _results(self, call: OpenCall, block: Mapping[str, Any]) -> Written:
+    def _advance(self, call: OpenCall, block: Mapping[str, Any]) -> Written | Step:
+        """The next call of the client, or the messages that answer the service."""
         elapsed_ms = round((self._now() - call.since) * 1000)
-        messages = result_messages(
-            call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms, tool=call.declaration
-        )
+        try:
+            return call.plan.send(Returned(result_text(block), bool(block.get("is_error")), elapsed_ms))
+        except StopIteration as done:
+            messages = answered(call.request, done.value)
+        except Exception:
+            messages = unbuilt(call.request)
         return [(message, encode("AgentClientMessage", message)) for message in messages]
 
     def fail(self, error: Exception) -> None:
@@ -298,15 +308,22 @@ class Run:
         if request.kind == "request_context_args":
             self._requests.tell_context(request)
             return
-        tool = tool_of(request, self.tools)
-        if tool is None or self._calls.full:
-            self._requests.deny(request, self.tools.keys())
+        if self._calls.is_open(request):
+            return
+        plan = None if self._calls.full else plan_for(request, self.place)
+        if plan is None:
+            self._requests.deny(request, self.place, full=self._calls.full)
+            return
+        try:
+            step = next(plan)
+        except Exception:
+            for message in unbuilt(request):
+                self._answer(message)
             return
         now = self._now()
-        call = self._calls.open(request, tool, now)
-        if call is not None:
-            self._watch.rest(now)
-            self._events.say({"type": "tool", "call": call})
+        call = self._calls.open(request, plan, step, now)
+        self._watch.rest(now)
+        self._events.say({"type": "tool", "call": call})
 
     def _control(self, message: Mapping[str, Any]) -> None:
         abort = message.get("abort")

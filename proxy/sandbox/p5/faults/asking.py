@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import wraps
+from itertools import chain, repeat
 from typing import Any
 
 from proxy.sandbox.model.reply import Say
 from proxy.sandbox.p5.answer import AgentAnswer, AgentFault, at_work, is_event
+from proxy.sandbox.p5.asked import BLOB, EXEC, QUERY
 from proxy.sandbox.p5.execs import EXECS, reason
-from proxy.sandbox.p5.ledger import BLOB, EXEC, QUERY
-from proxy.sandbox.play.actions import Action, Reply
+from proxy.sandbox.play.actions import Action, Pause, Reply
 
 #: Default arguments of requests.
 _ARGS: dict[str, Any] = {
@@ -35,9 +36,10 @@ def _exec(
     exec_id: str | None = None,
     repeat: int = 1,
     args: Mapping[str, Any] | None = None,
+    abort: float | None = None,
 ) -> Iterator[Action]:
     """Asks the client to execute this, and reports the outcome as text. A `number` instead of a kind: an unknown arm;
-    0: none at all. `args` have the names of EXECS."""
+    0: none at all. `args` have the names of EXECS. `abort`: withdraws it after so many seconds."""
     place = answer.number(EXEC) if id is None else id
     given = {**_ARGS, "call_id": answer.ids.new("toolu"), **(args or {})}
     names = EXECS[kind][1] if number is None else ()
@@ -46,12 +48,20 @@ def _exec(
     for _ in range(repeat):
         named = answer.ids.new("exec") if exec_id is None else exec_id
         yield {"type": "exec", **what, "id": place, "exec_id": named, **known}
+        yield from _withdrawn(place, abort)
         yield answer.settled(EXEC, place)
     asked = answer.run.ledger.find(EXEC, place)
     if asked is not None:
         ok, text = asked.outcome
         words = f'{kind if number is None else number} {"succeeded" if ok else "failed"}: "{text}". '
         yield from answer.part(Say(words))
+
+
+def _withdrawn(number: int, seconds: float | None) -> Iterator[Action]:
+    """Withdraws an exec after so many seconds; None: never."""
+    if seconds is not None:
+        yield Pause(seconds)
+        yield {"type": "abort", "id": number}
 
 
 def _query(answer: AgentAnswer, kind: str = "web_search", text: str | None = None) -> Iterator[Action]:
@@ -96,13 +106,22 @@ def _blobs(answer: AgentAnswer, count: int = 3, size: int = 1_000) -> Iterator[A
     yield from answer.part(Say(f"{count - refused} blobs were kept, {refused} refused. "))
 
 
-def _together(answer: AgentAnswer, kinds: str = "shell_stream read") -> Iterator[Action]:
-    """Sends several requests of these kinds before any is answered."""
+def _together(
+    answer: AgentAnswer,
+    kinds: str = "shell_stream read",
+    args: Sequence[Mapping[str, Any]] = (),
+    abort: float | None = None,
+) -> Iterator[Action]:
+    """Sends several requests of these kinds before any is answered. `args` are those of the first ones; `abort`: the
+    first one is withdrawn after so many seconds."""
     numbers = [answer.number(EXEC) for _ in kinds.split()]
-    for number, kind in zip(numbers, kinds.split(), strict=True):
-        given = {**_ARGS, "call_id": answer.ids.new("toolu"), "command": f"echo {number}", "path": f"/sandbox/{number}"}
-        args = {name: given[name] for name in EXECS[kind][1] if name in given}
-        yield {"type": "exec", "kind": kind, "id": number, "exec_id": answer.ids.new("exec"), **args}
+    own_args: Iterator[Mapping[str, Any]] = chain(args, repeat({}))
+    for number, kind, own in zip(numbers, kinds.split(), own_args, strict=False):
+        usual = {"call_id": answer.ids.new("toolu"), "command": f"echo {number}", "path": f"/sandbox/{number}"}
+        given = {**_ARGS, **usual, **own}
+        known = {name: given[name] for name in EXECS[kind][1] if name in given}
+        yield {"type": "exec", "kind": kind, "id": number, "exec_id": answer.ids.new("exec"), **known}
+    yield from _withdrawn(numbers[0], abort)
     for number in numbers:
         yield answer.settled(EXEC, number)
     for number in numbers:
@@ -110,13 +129,24 @@ def _together(answer: AgentAnswer, kinds: str = "shell_stream read") -> Iterator
         yield from answer.part(Say(f'Exec {number} said: "{asked.outcome.text if asked else ""}". '))
 
 
-def _rewrite(answer: AgentAnswer, path: str, append: str = "") -> Iterator[Action]:
-    """Edits a file as the service does: reads it whole, and writes it back whole with text appended."""
+def _rewrite(answer: AgentAnswer, path: str, append: str = "", check: bool = False) -> Iterator[Action]:
+    """Edits a file as the service does: reads it whole, and writes it back whole with text appended. `check`: reads it
+    once more, and a file that came back otherwise is a violation."""
     number = answer.number(EXEC)
     yield from answer.asks("read", number, path=path, call_id=answer.ids.new("toolu"))
     asked = answer.run.ledger.find(EXEC, number)
-    text = (asked.outcome.text if asked else "") + append
-    yield from answer.asks("write", path=path, text=text, call_id=answer.ids.new("toolu"))
+    data = (asked.outcome.text if asked else "").encode(errors="surrogateescape") + append.encode()
+    yield from answer.asks("write", path=path, **_content(data), call_id=answer.ids.new("toolu"))
+    if check:
+        yield from answer.asks("read", path=path, call_id=answer.ids.new("toolu"))
+
+
+def _content(data: bytes) -> dict[str, Any]:
+    """The arguments of a write: a text, or the bytes of another file."""
+    try:
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"file_bytes": data}
 
 
 def _working(asking: AgentFault) -> AgentFault:

@@ -18,8 +18,8 @@ from proxy.sandbox.p5.answer import (
     replaced,
     without,
 )
+from proxy.sandbox.p5.asked import BLOB
 from proxy.sandbox.p5.failures import debug
-from proxy.sandbox.p5.ledger import BLOB
 from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, silence
 from proxy.sandbox.wires.connect.envelopes import connect_error, end_of_stream
 
@@ -161,7 +161,7 @@ def _busy(answer: AgentAnswer, deltas: int = 3, size: int = 10) -> Iterator[Acti
             yield answer.blob(blob, "assistant", "kept")
             yield answer.settled(BLOB, blob)
             yield from answer.asks("context", number=0)
-            yield from answer.asks("grep", pattern="x")
+            yield from answer.asks("diagnostics", path="/sandbox/file.txt")
             yield from answer.query("web_search", "news")
 
 

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterator
 
 from proxy.sandbox.p5.answer import AgentAnswer, AgentFault, break_off, edited, insert, is_event, kind_of, replaced
+from proxy.sandbox.p5.asked import EXEC
 from proxy.sandbox.p5.events import Event, encode_event
-from proxy.sandbox.p5.ledger import EXEC
 from proxy.sandbox.play.actions import Action, Cut, Raw
 from proxy.sandbox.wires.connect.envelopes import END, GZIP, envelope
 from proxy.sandbox.wires.connect.protobuf import write
@@ -104,7 +104,8 @@ def _text_and_end(answer: AgentAnswer) -> Iterator[Action]:
 def _with_exec(answer: AgentAnswer, beside: Event, *, first: bool) -> Iterator[Action]:
     """An exec that cannot be run, with another event in its payload."""
     number = answer.number(EXEC)
-    exec_ = {"type": "exec", "kind": "grep", "id": number, "exec_id": answer.ids.new("exec"), "pattern": "x"}
+    named = {"id": number, "exec_id": answer.ids.new("exec")}
+    exec_ = {"type": "exec", "kind": "diagnostics", **named, "path": "/sandbox/file.txt"}
     events = [beside, exec_] if first else [exec_, beside]
     for one in answer.stream():
         yield one

@@ -83,12 +83,14 @@ async def test_what_was_said_then_is_not_kept_for_ever(live: Live) -> None:
 
 async def test_more_calls_than_may_be_open_are_refused(live: Live) -> None:
     plays(live, CONTEXT, *map(shell, range(1, MAX_OPEN_CALLS + 3)), then="stall")
-    [call] = calls(await Talk(live, "hello").turn())
+    talk = Talk(live, "hello")
+    [call] = calls(await talk.turn())
     assert call["input"]["command"] == "echo 1"
     ledger = live.sandbox.p5.runs[0].ledger
     await until(lambda: [one.id for one in ledger.asked if one.done] == [0, MAX_OPEN_CALLS + 1, MAX_OPEN_CALLS + 2])
     assert "too many calls" in ledger.asked[-1].outcome.text
-    await Talk(live, "hello").turn()
+    talk.goes_on("hello again")
+    await talk.turn()
     await all_over(live)
 
 
@@ -166,8 +168,8 @@ async def test_a_client_that_leaves_at_any_moment_leaves_nothing(live: Live, mom
     task.cancel()
     await asyncio.wait({task})
     await until(lambda: not any(run.answering for run in p5.runs))
-    talk.messages[0]["content"] = "something else"
-    assert folded(await Talk(live, "hello", session="s1").ask())["stop_reason"] == "end_turn"
+    talk.goes_on("hello")
+    assert folded(await talk.ask())["stop_reason"] == "end_turn"
     await all_over(live)
 
 

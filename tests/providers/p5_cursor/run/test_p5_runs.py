@@ -158,9 +158,11 @@ async def test_the_wait_after_a_lost_run_is_told_as_that(live: Live) -> None:
 
 async def test_blob_not_found_and_conversation_data_missing(live: Live) -> None:
     """Every run begins with an empty state, though the session and its id stay: nothing is asked of an earlier one."""
-    for number in range(2):
+    talk = Talk(live, "hello")
+    for _ in range(2):
         fault(live, "set_blobs", count=20, size=40)
-        assert "20 blobs were kept, 0 refused" in said(await Talk(live, f"hello {number}").turn())
+        assert "20 blobs were kept, 0 refused" in said(await talk.turn())
+        talk.goes_on("hello again")
     first, second = (seen.body for seen in live.sandbox.p5.requests)
     assert first["conversation_id"] == second["conversation_id"]
     await all_over(live)  # where a state that is sent is a violation

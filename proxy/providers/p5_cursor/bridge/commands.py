@@ -1,0 +1,372 @@
+"""Commands of a POSIX shell in place of a client's tools for files, and what they print. Pure.
+
+A file comes back byte by byte or not at all: its size is printed before it, a mark after it. Where the client changed
+anything on the way, the file is asked for again in pieces of base64. A file is written beside its place, and moved
+there when its size is right.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from posixpath import basename, dirname, join
+from typing import Any
+
+#: The largest file that is read or written by commands, in bytes.
+MAX_FILE_BYTES = 4 * 1024 * 1024
+#: Bytes of a file in one command that writes: Linux passes no argument of more than 128 KiB.
+WRITTEN_AT_ONCE = 90_000
+#: Lines that a search prints, and entries of a folder.
+MAX_LINES = 2000
+
+#: Printed after a file, and around a piece of it.
+END = "[end of file]"
+PIECE, PIECE_END = "[piece of file]", "[end of piece]"
+#: Printed when a file was written.
+WRITTEN = "[written: {size} bytes]"
+#: Printed when what arrived in the shell is not what was sent.
+DIFFERS = "[bytes differ]"
+
+#: A line that may be the size of a file.
+_SIZE_LINE = re.compile(r"^[ \t]*([0-9]{1,12})(?: [^\n]*)?$", re.MULTILINE)
+#: Lines before the size, as a shell may print when it starts.
+MAX_LINES_BEFORE = 40
+#: Characters that some client may change on the way to its shell.
+_ODD = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def quoted(word: str) -> str:
+    r"""The word for a POSIX shell.
+
+    >>> quoted("it's")
+    "'it'\\''s'"
+    """
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def fits_shell(path: str) -> bool:
+    """Whether a path can be named in a command and found again in what it prints."""
+    return bool(path) and _ODD.search(path) is None and "\n" not in path and "\r" not in path and "\t" not in path
+
+
+def _named(path: str) -> str:
+    """A path as a word that is no option."""
+    return quoted(f"./{path}" if path.startswith("-") else path)
+
+
+# -- reading
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is read: a whole file, or `limit` lines of it from line `offset` on. A negative offset counts from the
+    end."""
+
+    path: str
+    offset: int | None = None
+    limit: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        return self.offset is None and self.limit is None
+
+    @property
+    def command(self) -> str:
+        path = _named(self.path)
+        if self.whole:
+            return f"cat {path}"
+        first = self.offset or 1
+        if first < 0:
+            return f"tail -n {-first} {path}" + ("" if self.limit is None else f" | head -n {self.limit}")
+        last = "$" if self.limit is None else str(first + max(self.limit, 1) - 1)
+        return f"sed -n '{max(first, 1)},{last}p' {path}"
+
+
+def read_command(source: Source) -> str:
+    """Prints the size, the bytes and the mark.
+
+    >>> print(read_command(Source("/w/a.txt")))
+    wc -c '/w/a.txt' && cat '/w/a.txt' && echo '[end of file]'
+    """
+    return f"{size_command(source)} && {source.command} && echo '{END}'"
+
+
+def size_command(source: Source) -> str:
+    """Prints the size."""
+    return f"wc -c {_named(source.path)}" if source.whole else f"{source.command} | wc -c"
+
+
+def read_back(printed: str) -> bytes | None:
+    """The bytes in what `read_command` printed; None when they are not all there, and unchanged."""
+    data = printed.encode("utf-8", "surrogatepass")
+    for size, start in _sizes(printed):
+        begin = len(printed[:start].encode("utf-8", "surrogatepass"))
+        rest = data[begin + size :]
+        if rest.strip() == END.encode():
+            return data[begin : begin + size]
+    return None
+
+
+def size_of(printed: str) -> int | None:
+    """The size of the file, as `read_command` printed it before the file."""
+    return next((size for size, _ in _sizes(printed)), None)
+
+
+def _sizes(printed: str) -> Iterator[tuple[int, int]]:
+    """Sizes that the first lines may be, each with where the bytes then begin."""
+    place = 0
+    for _ in range(MAX_LINES_BEFORE):
+        end = printed.find("\n", place)
+        if end < 0:
+            return
+        found = _SIZE_LINE.fullmatch(printed, place, end)
+        if found is not None:
+            yield int(found[1]), end + 1
+        place = end + 1
+
+
+def piece_command(source: Source, start: int, count: int) -> str:
+    """Prints some bytes in base64."""
+    return f"echo '{PIECE}' && {source.command} | tail -c +{start + 1} | head -c {count} | base64 && echo '{PIECE_END}'"
+
+
+def piece_back(printed: str) -> bytes | None:
+    """The bytes in what `piece_command` printed; None when they are not all there."""
+    _, begun, rest = printed.rpartition(PIECE)
+    text, ended, _ = rest.partition(PIECE_END)
+    if not (begun and ended):
+        return None
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+# -- writing
+
+
+#: Removes the file beside. Without `-f`, which Codex CLI refuses as dangerous.
+_UNDO = '[ ! -e "$t" ] || rm "$t"'
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The commands that write a file, one after the other; the last one prints `WRITTEN`."""
+
+    commands: tuple[str, ...]
+    undo: str
+    size: int
+
+    def done(self, printed: str) -> bool:
+        """Whether the last command printed that it wrote the file."""
+        return WRITTEN.format(size=self.size) in printed.splitlines()
+
+
+def write_script(path: str, data: bytes, *, encoded: bool = False, most: int = 0) -> Script:
+    """The commands that write these bytes: into a file beside, which replaces the old one when it is whole.
+
+    encoded  as base64, for bytes that are no text or that a client changes
+    most     characters of a command, 0 for what Linux allows
+    """
+    text = None if encoded else _plain_text(data)
+    room = max(min(WRITTEN_AT_ONCE, most - 1000 if most else WRITTEN_AT_ONCE), 1000)
+    pieces = _encoded_pieces(data, room) if text is None else _text_pieces(text, room)
+    beside = join(dirname(path), f".{basename(path)[:100]}.{hashlib.sha256(data).hexdigest()[:8]}.part")
+    names = f"f={_named(path)}\nt={_named(beside)}"
+    commands = []
+    for number, (body, size) in enumerate(pieces):
+        lines = ["(", "set -e", names]
+        last = number == len(pieces) - 1
+        if last:
+            lines.append(f"trap '{_UNDO}' EXIT")
+        if number == 0:
+            lines += _beginning(path)
+        lines += _body(body, size, append=number > 0, encoded=text is None)
+        if last:
+            lines += _ending(len(data))
+        commands.append("\n".join((*lines, ")")))
+    undo = f"t={_named(beside)}\n{_UNDO}"
+    return Script(tuple(commands), undo, len(data))
+
+
+def _beginning(path: str) -> list[str]:
+    """Makes the folder. The file beside gets the rights of the old one, which must be a file that may be written."""
+    folder = dirname(path)
+    made = [f"mkdir -p {_named(folder)}"] if folder.strip("/") else []
+    return [
+        *made,
+        'if [ -e "$f" ]; then',
+        "  [ -f \"$f\" ] || { echo 'not a file'; exit 1; }",
+        "  [ -w \"$f\" ] || { echo 'permission denied: the file is read-only'; exit 1; }",
+        '  cp -p "$f" "$t"',
+        "fi",
+    ]
+
+
+def _body(body: str, size: int, *, append: bool, encoded: bool) -> list[str]:
+    mark = "END_OF_FILE"
+    lines = body.split("\n")
+    while mark in lines:
+        mark += "_"
+    sink = '>>"$t"' if append else '>"$t"'
+    work = "base64 -d" if encoded else f"head -c {size}"
+    return [f"{work} {sink} <<'{mark}'", body, mark]
+
+
+def _ending(size: int) -> list[str]:
+    """A link is followed to the file that it names."""
+    return [
+        f'[ "$(wc -c <"$t")" -eq {size} ] || {{ echo \'{DIFFERS}\'; exit 1; }}',
+        'mv -f "$t" "$(readlink -f "$f" 2>/dev/null || echo "$f")"',
+        f"echo '{WRITTEN.format(size=size)}'",
+    ]
+
+
+def _plain_text(data: bytes) -> str | None:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if _ODD.search(text) else text
+
+
+def _text_pieces(text: str, room: int) -> list[tuple[str, int]]:
+    """Pieces of at most that many bytes, none of which cuts a character."""
+    data, place, pieces = text.encode(), 0, []
+    while place < len(data):
+        end = min(place + room, len(data))
+        while end < len(data) and data[end] & 0xC0 == 0x80:
+            end -= 1
+        pieces.append((data[place:end].decode(), end - place))
+        place = end
+    return pieces or [("", 0)]
+
+
+def _encoded_pieces(data: bytes, room: int) -> list[tuple[str, int]]:
+    step = room // 4 * 3 // 57 * 57
+    parts = [data[place : place + step] for place in range(0, len(data), step)] or [b""]
+    return [(base64.encodebytes(part).decode().rstrip("\n"), len(part)) for part in parts]
+
+
+# -- folders and searches
+
+
+def list_command(path: str) -> str:
+    """Prints the entries of a folder, folders with a slash behind them."""
+    return f"ls -1Ap {_named(path)} | head -n {MAX_LINES} && test -d {_named(path)} && echo '{END}'"
+
+
+def listed(printed: str, path: str, ignore: Sequence[str]) -> dict[str, Any] | None:
+    """An `LsDirectoryTreeNode` of what `list_command` printed; None when it is not all there."""
+    lines = printed.rstrip().split("\n")
+    if lines[-1:] != [END]:
+        return None
+    names = [line for line in lines[:-1] if line and not any(fnmatchcase(line.rstrip("/"), one) for one in ignore)]
+    folders = [name.rstrip("/") for name in names if name.endswith("/")]
+    files = [name for name in names if not name.endswith("/")]
+    return {
+        "abs_path": path,
+        "children_dirs": [{"abs_path": join(path, name)} for name in folders],
+        "children_files": [{"name": name} for name in files],
+        "children_were_processed": True,
+        "num_files": len(files),
+    }
+
+
+def delete_command(path: str) -> str:
+    return f"rm {_named(path)} && echo '[deleted]'"
+
+
+def deleted(printed: str) -> bool:
+    return "[deleted]" in printed.splitlines()
+
+
+def search_command(args: Mapping[str, Any], path: str) -> str:
+    """Searches files for a pattern, or for names by a glob alone, with ripgrep where it is installed."""
+    pattern, glob = str(args.get("pattern") or ""), str(args.get("glob") or "")
+    place = _named(path)
+    if not pattern:
+        name = f" -name {quoted(glob.rpartition('/')[2])}" if glob else ""
+        found = f"find {place} -type f{name} -not -path '*/.git/*'"
+        return f"{found} | head -n {MAX_LINES}; test -e {place} && echo '{END}'"
+    mode = args.get("output_mode")
+    rg, grep = ["rg --no-config --no-heading --color never -nH"], ["grep -rnIHE"]
+    for role, option in (("context_before", "-B"), ("context_after", "-A"), ("context", "-C")):
+        if isinstance(args.get(role), int) and mode not in ("files_with_matches", "count"):
+            rg.append(f"{option} {args[role]}")
+            grep.append(f"{option} {args[role]}")
+    if args.get("case_insensitive"):
+        rg.append("-i")
+        grep.append("-i")
+    if args.get("multiline"):
+        rg.append("-U --multiline-dotall")
+    if args.get("type"):
+        rg.append(f"-t {quoted(str(args['type']))}")
+    if glob:
+        rg.append(f"-g {quoted(glob)}")
+        grep.append(f"--include={quoted(glob.rpartition('/')[2])}")
+    if mode in ("files_with_matches", "count"):
+        rg.append("-l" if mode == "files_with_matches" else "-c")
+        grep.append("-l" if mode == "files_with_matches" else "-c")
+    ends = f"-e {quoted(pattern)} -- {place}"
+    search = f"if command -v rg >/dev/null; then {' '.join(rg)} {ends}; else {' '.join(grep)} {ends}; fi"
+    return f"{{ {search}; }} | head -n {MAX_LINES}; test -e {place} && echo '{END}'"
+
+
+_MATCH = re.compile(r"(.+?)([:-])([1-9][0-9]*)\2(.*)")
+_COUNT = re.compile(r"(.+):([0-9]+)")
+
+
+def found(printed: str, args: Mapping[str, Any], path: str) -> dict[str, Any] | None:
+    """A `GrepSuccess` of what `search_command` printed; None when it is not all there, or a complaint."""
+    *all_lines, last = printed.rstrip().split("\n")
+    lines = [line for line in all_lines if line.startswith(path.rstrip("/"))]
+    if last != END or (not lines and any(line.strip() for line in all_lines)):
+        return None
+    cut = len(lines) >= MAX_LINES
+    mode = args.get("output_mode")
+    if not args.get("pattern") or mode == "files_with_matches":
+        mode, union = "files_with_matches", _files(lines, cut)
+    elif mode == "count":
+        union = _counts(lines, cut)
+    else:
+        mode, union = "content", _matches(lines, cut)
+    head = {"pattern": str(args.get("pattern") or ""), "path": path, "output_mode": mode}
+    return {**head, "workspace_results": {path: union}}
+
+
+def _files(lines: list[str], cut: bool) -> dict[str, Any]:
+    files = [line for line in lines if line]
+    return {"files": {"files": files, "total_files": len(files), **_is_cut(cut)}}
+
+
+def _counts(lines: list[str], cut: bool) -> dict[str, Any]:
+    rows = [found for line in lines if (found := _COUNT.fullmatch(line)) is not None and found[2] != "0"]
+    counts = [{"file": row[1], "count": int(row[2])} for row in rows]
+    total = sum(int(row[2]) for row in rows)
+    return {"count": {"counts": counts, "total_files": len(counts), "total_matches": total, **_is_cut(cut)}}
+
+
+def _matches(lines: list[str], cut: bool) -> dict[str, Any]:
+    files: dict[str, list[dict[str, Any]]] = {}
+    matched = 0
+    for line in lines:
+        row = _MATCH.fullmatch(line)
+        if row is None:
+            continue
+        context = row[2] == "-"
+        matched += not context
+        one = {"line_number": int(row[3]), "content": row[4], **({"is_context_line": True} if context else {})}
+        files.setdefault(row[1], []).append(one)
+    matches = [{"file": name, "matches": found} for name, found in files.items()]
+    totals = {"total_lines": sum(map(len, files.values())), "total_matched_lines": matched}
+    return {"content": {"matches": matches, **totals, **_is_cut(cut)}}
+
+
+def _is_cut(cut: bool) -> dict[str, bool]:
+    return {"client_truncated": True} if cut else {}

@@ -1,0 +1,422 @@
+"""How a request of the service is answered by a client's tools: one call, or several one after the other. Pure.
+
+A plan is a generator: it yields the next call, is sent what the client's tool returned, and returns the results for the
+service. A file goes through the client's own tool where there is one that keeps its bytes, else through its shell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from proxy.providers.p5_cursor.bridge import commands
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.bridge.command_output import CommandOutput, output_of
+from proxy.providers.p5_cursor.bridge.file_views import MAX_ERROR_CHARS, NoFile, file_view, may_be_error
+from proxy.providers.p5_cursor.bridge.numbered_lines import FileText
+from proxy.providers.p5_cursor.bridge.results import (
+    FAILED,
+    command_results,
+    read_error,
+    read_success,
+    words_for_content,
+    write_error,
+    write_success,
+)
+from proxy.providers.p5_cursor.bridge.tool_forms import ClientTool, ClientTools
+from proxy.providers.p5_cursor.run.replies import Message
+
+#: Calls that one request of the service may take: pieces of a file, looks at a command that still runs.
+MAX_CALLS = 200
+#: Milliseconds for a command that names no limit.
+USUAL_TIMEOUT_MS = 30_000
+#: The longest that one call waits for a command, in milliseconds, where the client gives back what still runs.
+MAX_WAIT_MS = 30_000
+#: Tokens of output to ask for, where a client can be asked.
+ROOM_TOKENS = 60_000
+#: The reference's description of a command without one.
+USUAL_DESCRIPTION = "Run Cursor-requested shell command"
+#: Bytes of a file in one piece, at first and at least; what the client cuts says how much it shows.
+PIECE_BYTES, LEAST_PIECE_BYTES = 24_000, 1_500
+
+
+class Step(NamedTuple):
+    """A call of a client's tool."""
+
+    tool: str
+    input: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What the client's tool returned.
+
+    failed      whether the client marks it as an error
+    elapsed_ms  since the first call of the request
+    """
+
+    text: str
+    failed: bool = False
+    elapsed_ms: int = 0
+
+
+Plan = Generator[Step, Returned, list[Message]]
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What a client has to work with.
+
+    folder  its directory, as named to the service
+    posix   whether its shell is one that the commands of `commands` fit
+    """
+
+    tools: ClientTools
+    folder: str = ""
+    posix: bool = True
+
+    @property
+    def shell(self) -> ClientTool | None:
+        """The tool for commands of our own."""
+        return self.tools.get("run") if self.posix else None
+
+
+def plan_for(request: ExecRequest, place: Workplace) -> Plan | None:
+    """The plan for a request; None when this client cannot serve it."""
+    make = _PLANS.get(request.kind)
+    return None if make is None else make(request, place)
+
+
+# -- commands
+
+
+def _run(request: ExecRequest, place: Workplace) -> Plan | None:
+    tool = place.tools.get("run")
+    return None if tool is None else _ran(request, place, tool)
+
+
+def _ran(request: ExecRequest, place: Workplace, tool: ClientTool) -> Plan:
+    limit = request.timeout_ms or USUAL_TIMEOUT_MS
+    asked = _Command(request.command, request.directory, limit, request.description or USUAL_DESCRIPTION)
+    output, elapsed_ms = yield from _output(tool, place, asked)
+    if output.session is not None:
+        words = f"\n[The command still runs, in session {output.session} of the client. This is its output so far.]"
+        output = CommandOutput(output.text + words, 124, timed_out=True)
+    return command_results(request, output, place.folder, elapsed_ms)
+
+
+class _Command(NamedTuple):
+    text: str
+    directory: str = ""
+    limit_ms: int = USUAL_TIMEOUT_MS
+    description: str = USUAL_DESCRIPTION
+
+
+def _output(
+    tool: ClientTool, place: Workplace, asked: _Command
+) -> Generator[Step, Returned, tuple[CommandOutput, int]]:
+    """Runs a command, and waits for it up to its limit where the client gives back what still runs."""
+    returned = yield Step(tool.name, command_input(tool, place.folder, asked))
+    output = output_of(tool.form.output, returned.text, failed=returned.failed)
+    poll, said, calls = place.tools.get("poll"), [output.text], 1
+    while output.session is not None and poll is not None and calls < MAX_CALLS:
+        left = asked.limit_ms - returned.elapsed_ms
+        if left <= 0:
+            break
+        values = {"session": output.session, "input": "", "wait": min(left, MAX_WAIT_MS), "room": ROOM_TOKENS}
+        returned = yield Step(poll.name, poll.input(**values))
+        output = output_of(poll.form.output, returned.text, failed=returned.failed)
+        said.append(output.text)
+        calls += 1
+    return CommandOutput("".join(said), output.status, output.session, output.timed_out), returned.elapsed_ms
+
+
+def command_input(tool: ClientTool, folder: str, asked: _Command) -> dict[str, Any]:
+    """The input for a command. Its directory is a change in the command where the tool takes none."""
+    text, directory = asked.text, asked.directory if asked.directory not in ("", folder) else None
+    if directory is not None and "directory" not in tool.members:
+        text, directory = f"cd {commands.quoted(directory)} && {text}", None
+    return tool.input(
+        command=text,
+        timeout=_in_unit(tool, asked.limit_ms),
+        description=asked.description,
+        background=False,
+        sandboxed=False,
+        directory=directory,
+        wait=min(asked.limit_ms, MAX_WAIT_MS),
+        room=ROOM_TOKENS,
+    )
+
+
+_MILLISECONDS = re.compile(r"milliseconds?|_?ms\b|Ms\b")
+_SECONDS = re.compile(r"\bseconds?|_s\b|_seconds\b")
+
+
+def _in_unit(tool: ClientTool, limit_ms: int) -> int | None:
+    """The limit in the tool's unit; None when it does not say which."""
+    words = tool.words_of("timeout")
+    if tool.declared is None or (tool.name == "Bash" and not _SECONDS.search(words)) or _MILLISECONDS.search(words):
+        return limit_ms
+    return -(-limit_ms // 1000) if _SECONDS.search(words) else None
+
+
+def _by_shell(place: Workplace, command: str) -> Generator[Step, Returned, CommandOutput]:
+    """Runs a command of our own."""
+    tool = place.shell
+    if tool is None:
+        raise RuntimeError("no shell")
+    output, _ = yield from _output(tool, place, _Command(command, description="Work with a file"))
+    return output
+
+
+# -- reading
+
+
+def _read(request: ExecRequest, place: Workplace) -> Plan | None:
+    own, by_shell = place.tools.get("read"), place.shell is not None and commands.fits_shell(request.path)
+    if own is None or (by_shell and not _is_claude(own) and (own.form.lossy or not _ranges(request, own))):
+        return _read_by_shell(request, place) if by_shell else None
+    return _read_by_tool(request, place, own)
+
+
+def _ranges(request: ExecRequest, tool: ClientTool) -> bool:
+    """Whether the tool takes the range of a read."""
+    return range_for(request, tool) == (request.offset, request.limit)
+
+
+def _read_by_tool(request: ExecRequest, place: Workplace, tool: ClientTool) -> Plan:
+    """Reads with the client's tool. What is no whole file is read again by its shell, except for Claude Code, whose
+    form says all that there is."""
+    offset, limit = range_for(request, tool)
+    returned = yield Step(tool.name, read_input(tool, request.path, offset, limit))
+    again = place.shell is not None and not _is_claude(tool) and commands.fits_shell(request.path)
+    text, failed = returned.text, returned.failed
+    try:
+        if not failed and not _is_claude(tool) and may_be_error(text):
+            raise NoFile(text)
+        found = None if failed else file_view(tool, request.path, text, offset, limit)
+    except NoFile as error:
+        text, failed, found = str(error), True, None
+    if again and (found is None or found.truncated):
+        return (yield from _read_by_shell(request, place))
+    if found is None:
+        return read_error(request, text or FAILED)
+    if (words := words_for_content(request.path, text)) is not None:
+        return read_error(request, words)
+    return read_success(request, found, ranged=(offset, limit) != (None, None))
+
+
+def _is_claude(tool: ClientTool) -> bool:
+    return tool.name == "Read" and tool.members.get("path") == "file_path"
+
+
+def read_input(tool: ClientTool, path: str, offset: int | None, limit: int | None) -> dict[str, Any]:
+    """The input that reads a file, or lines of it."""
+    if "last" in tool.members and "limit" not in tool.members:
+        last = None if limit is None else (offset or 1) + limit - 1
+        return tool.input(path=path, offset=offset, last=last)
+    first = offset
+    if offset is not None and offset > 0 and re.search(r"\b(?:0|zero)-based", tool.words_of("offset"), re.IGNORECASE):
+        first = offset - 1
+    return tool.input(path=path, offset=first, limit=limit)
+
+
+def range_for(request: ExecRequest, tool: ClientTool) -> tuple[int | None, int | None]:
+    """The offset and limit for the client's tool. Both are None when it does not take both: it would return another
+    range, which the service could not tell from a whole file."""
+    offset, limit = request.offset, request.limit
+    if "last" in tool.members and "limit" not in tool.members:
+        able = (offset is None or offset > 0) and tool.takes("offset", offset)
+        return (offset, limit) if able else (None, None)
+    able = tool.takes("offset", offset) and tool.takes("limit", limit)
+    return (offset, limit) if able else (None, None)
+
+
+def _read_by_shell(request: ExecRequest, place: Workplace) -> Plan:
+    """Reads with commands: at once, or in pieces where the client does not show all of it as it is."""
+    source = commands.Source(request.path, request.offset, request.limit)
+    output = yield from _by_shell(place, commands.read_command(source))
+    data, size = commands.read_back(output.text), commands.size_of(output.text)
+    if data is None:
+        if output.status not in (None, 0) and commands.END not in output.text:
+            return read_error(request, output.text.strip() or FAILED)
+        if size is None:  # the client shows the end only, or nothing
+            told = yield from _by_shell(place, commands.size_command(source))
+            size = commands.size_of(f"{told.text.strip()}\n")
+        if size is None:
+            return read_error(request, output.text.strip()[:MAX_ERROR_CHARS] or FAILED)
+        if size > commands.MAX_FILE_BYTES:
+            return read_error(request, _too_large(size))
+        data = yield from _pieces(source, place, size, len(output.text))
+    if data is None:
+        return read_error(request, _NOT_WHOLE)
+    return read_success(request, _as_text(data), ranged=not source.whole, data=data)
+
+
+def _as_text(data: bytes) -> FileText | None:
+    try:
+        return FileText(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return None
+
+
+def _pieces(
+    source: commands.Source, place: Workplace, size: int, shown: int
+) -> Generator[Step, Returned, bytes | None]:
+    """The file in pieces. `shown`: the characters that the client showed of it at first."""
+    room = shown * 3 // 5 if shown < size else PIECE_BYTES
+    data, calls = b"", 0
+    while len(data) < size and calls < MAX_CALLS:
+        room = max(LEAST_PIECE_BYTES, min(room, PIECE_BYTES))
+        count = min(room, size - len(data))
+        output = yield from _by_shell(place, commands.piece_command(source, len(data), count))
+        piece = commands.piece_back(output.text)
+        calls += 1
+        if piece is not None and len(piece) == count:
+            data += piece
+        elif room <= LEAST_PIECE_BYTES:
+            return None
+        else:
+            room //= 2
+    return data if len(data) == size else None
+
+
+def _too_large(size: int) -> str:
+    return (
+        f"The file has {size} bytes, and this client can show {commands.MAX_FILE_BYTES} at most. Read a range of lines,"
+        " or use the shell tool."
+    )
+
+
+_NOT_WHOLE = "The client did not show the whole file, so it was not read. Read a range of lines, or use the shell tool."
+
+
+# -- writing
+
+
+def _write(request: ExecRequest, place: Workplace) -> Plan | None:
+    own, shell, data = place.tools.get("write"), place.shell, request.written_bytes
+    if own is not None and request.written is not None:
+        return _write_by_tool(request, own, place.tools.get("read"))
+    read = place.tools.get("read")
+    alone = own is None and (read is None or read.form.alone)
+    if shell is None or not alone or len(data) > commands.MAX_FILE_BYTES or not commands.fits_shell(request.path):
+        return None
+    return _write_by_shell(request, place, data)
+
+
+#: How tools say that a file was written, and that it was not, at the beginning of their text.
+_DONE = re.compile(
+    r"success|wrote|written|creat|updat|sav|overw|\bok\b|\bdone\b|^\W*(?:null|none|true)?\W*$", re.IGNORECASE
+)
+_NOT_DONE = re.compile(
+    r"\W*(?:error|fail|cannot|can't|could not|couldn't|unable|permission|denied|access denied|reject|refus|block|"
+    r"invalid|e(?:noent|acces|isdir|perm|nospc|rofs)\b|traceback|you must|the user|tool (?:call|use)|operation cancel|"
+    r"file .{0,400}(?: is a | has not | not been read| does not | already exists| must be ))",
+    re.IGNORECASE | re.DOTALL,
+)
+_UNREAD = re.compile(
+    r"(?:not|n't|must|first|before|has(?:n't| not)).{0,60}\bread\b|\bread\b.{0,80}\bfirst\b", re.IGNORECASE | re.DOTALL
+)
+
+
+def _write_by_tool(request: ExecRequest, tool: ClientTool, reader: ClientTool | None) -> Plan:
+    """Writes with the client's tool. Some insist that their own tool has read the file before."""
+    step = Step(tool.name, tool.input(path=request.path, content=request.written))
+    returned = yield step
+    if reader is not None and reader.form.lossy and not _says_done(returned) and _UNREAD.search(returned.text):
+        yield Step(reader.name, read_input(reader, request.path, None, None))
+        returned = yield step
+    if returned.failed or _NOT_DONE.match(returned.text):
+        return write_error(request, returned.text or FAILED)
+    if tool.name == "Write" or _says_done(returned):
+        return write_success(request)
+    words = "The client did not say whether it wrote the file. Read the file to find out. Its tool returned: "
+    return write_error(request, words + returned.text)
+
+
+def _says_done(returned: Returned) -> bool:
+    text = returned.text
+    if returned.failed or _NOT_DONE.match(text) or re.search(r'"(?:success|ok)"\s*:\s*false', text):
+        return False
+    return _DONE.search(text[:1000]) is not None
+
+
+def _write_by_shell(request: ExecRequest, place: Workplace, data: bytes) -> Plan:
+    most = place.shell.form.most if place.shell is not None else 0
+    for encoded in (False, True):
+        script = commands.write_script(request.path, data, encoded=encoded, most=most)
+        if len(script.commands) > MAX_CALLS:
+            return write_error(request, _too_large(len(data)))
+        output = CommandOutput("")
+        for command in script.commands:
+            output = yield from _by_shell(place, command)
+            if output.session is not None or output.status not in (None, 0):
+                break
+        if script.done(output.text):
+            return write_success(request)
+        if len(script.commands) > 1:
+            yield from _by_shell(place, script.undo)
+        if commands.DIFFERS not in output.text:
+            break
+    return write_error(request, output.text.strip() or FAILED)
+
+
+# -- folders, searches
+
+
+def _list(request: ExecRequest, place: Workplace) -> Plan | None:
+    return _shelled(request, place, _listed_by_shell)
+
+
+def _listed_by_shell(request: ExecRequest, place: Workplace) -> Plan:
+    path = request.path or place.folder or "."
+    output = yield from _by_shell(place, commands.list_command(path))
+    ignore = [one for one in request.args.get("ignore") or () if isinstance(one, str)]
+    root = commands.listed(output.text, path, ignore)
+    if root is None:
+        return [{"ls_result": {"error": {"path": request.path, "error": output.text.strip() or FAILED}}}]
+    return [{"ls_result": {"success": {"directory_tree_root": root}}}]
+
+
+def _delete(request: ExecRequest, place: Workplace) -> Plan | None:
+    return _shelled(request, place, _deleted_by_shell)
+
+
+def _deleted_by_shell(request: ExecRequest, place: Workplace) -> Plan:
+    output = yield from _by_shell(place, commands.delete_command(request.path))
+    if commands.deleted(output.text):
+        return [{"delete_result": {"success": {"path": request.path, "deleted_file": request.path}}}]
+    return [{"delete_result": {"error": {"path": request.path, "error": output.text.strip() or FAILED}}}]
+
+
+def _search(request: ExecRequest, place: Workplace) -> Plan | None:
+    return _shelled(request, place, _found_by_shell)
+
+
+def _found_by_shell(request: ExecRequest, place: Workplace) -> Plan:
+    path = request.path or place.folder or "."
+    output = yield from _by_shell(place, commands.search_command(request.args, path))
+    found = commands.found(output.text, request.args, path)
+    if found is None:
+        return [{"grep_result": {"error": {"error": output.text.strip() or FAILED}}}]
+    return [{"grep_result": {"success": found}}]
+
+
+def _shelled(request: ExecRequest, place: Workplace, make: Callable[[ExecRequest, Workplace], Plan]) -> Plan | None:
+    fits = not request.path or commands.fits_shell(request.path)
+    return make(request, place) if place.shell is not None and fits else None
+
+
+_PLANS: Mapping[str, Callable[[ExecRequest, Workplace], Plan | None]] = {
+    "read_args": _read,
+    "redacted_read_args": _read,
+    "write_args": _write,
+    "shell_stream_args": _run,
+    "shell_args": _run,
+    "ls_args": _list,
+    "grep_args": _search,
+    "delete_args": _delete,
+}
