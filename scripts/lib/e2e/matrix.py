@@ -142,7 +142,7 @@ ROWS = (
         "opencode",
         opencode.VERSIONS,
         "Messages, Responses, chat",
-        "a tool round over each wire, its page; files and commands on p5; p1, p2, p4, p5; also at the simulated p4 alone",
+        "a tool round over each wire, its page; p1, p2, p4; files and commands on p5; also at the simulated p4 alone",
         "works; OpenAI's wires on p1 and p5 in lenient mode",
     ),
     Row(
@@ -151,7 +151,7 @@ ROWS = (
         "qwen-code",
         node_agents.QWEN_VERSIONS,
         "Messages, chat",
-        "a tool round over each wire, its page; files and commands on p5; p1, p2, p4, p5",
+        "a tool round over each wire, its page; p1, p2, p4; files and commands on p5",
         "works; chat on p1 and p5 in lenient mode",
     ),
     Row(
@@ -160,8 +160,8 @@ ROWS = (
         "continue",
         node_agents.CONTINUE_VERSIONS,
         "Messages, Responses, chat",
-        "`cn`: a tool round over each wire, its page; files and commands on p5; p1, p2, p4, p5. Not run: the extensions "
-        "of editors",
+        "`cn`: a tool round over each wire, its page; p1, p2, p4; files and commands on p5. Not run: the extensions of "
+        "editors",
         "works; OpenAI's wires on p1 and p5 in lenient mode",
     ),
     Row(
@@ -170,7 +170,7 @@ ROWS = (
         "pi",
         node_agents.PI_VERSIONS,
         "Messages, Responses, chat",
-        "a tool round over each wire, its page; files and commands on p5; p1, p2, p4, p5",
+        "a tool round over each wire, its page; p1, p2, p4; files and commands on p5",
         "works; OpenAI's wires on p1 and p5 in lenient mode",
     ),
     Row(
@@ -179,8 +179,8 @@ ROWS = (
         "cline",
         node_agents.CLINE_VERSIONS,
         "Messages, Responses, chat",
-        "the program in a terminal: a tool round over each wire, its page; files and commands on p5, over chat; p1, p2, "
-        "p4, p5. Not run: the extensions of editors",
+        "the program in a terminal: a tool round over each wire, its page; p1, p2, p4; files and commands on p5, over "
+        "chat. Not run: the extensions of editors",
         "works; OpenAI's wires in lenient mode",
     ),
     Row(
