@@ -65,56 +65,67 @@ async def _task(client: Any, folder: Path, ask: Ask, prompt: str, *script: Mappi
     return Task(runs[0], said)
 
 
+async def _reads(ask: Ask, client: Installed, folder: Path) -> None:
+    """A file comes as it is."""
+    (client.work / "note.txt").write_bytes(READ.encode())
+    done = await _task(client, folder, ask, use("Read", file_path=str(client.work / "note.txt")))
+    expect(execs(done.run) == [READ], "the service has the file", [repr(text) for text in execs(done.run)])
+    expect("indented" in done.said, "and the model", done.said)
+
+
+async def _writes(ask: Ask, client: Installed, folder: Path) -> None:
+    """A new file, in a new folder, is what was asked for."""
+    made = client.work / "made" / "new.txt"
+    done = await _task(client, folder, ask, use("Write", file_path=str(made), content=WRITTEN))
+    expect([one.outcome.ok for one in done.calls] == [True], "it is written", execs(done.run))
+    found = [place.name for place in made.parent.iterdir()]
+    expect(found == [made.name], "with nothing beside it", found)
+    expect(made.read_bytes() == WRITTEN.encode(), "byte by byte", made.read_bytes())
+
+
+async def _changes(ask: Ask, client: Installed, folder: Path) -> None:
+    """The service edits so: it reads the whole file and writes it back."""
+    (file := client.work / "note.txt").write_bytes(READ.encode())
+    edit = {"fault": "rewrite", "path": str(file), "append": WRITTEN, "match": {"prompt": "change the file"}}
+    done = await _task(client, folder, ask, "change the file", edit)
+    expect([one.outcome.ok for one in done.calls] == [True, True], "both are done", execs(done.run))
+    expect(file.read_bytes() == (READ + WRITTEN).encode(), "what it was, and more", file.read_bytes())
+    expect("change the file" in done.said, "and an answer", done.said)
+
+
+async def _runs(ask: Ask, client: Installed, folder: Path) -> None:
+    """A command that fails, and one that works."""
+    lines = [use("Bash", command="echo oops >&2; exit 3"), use("Bash", command="pwd; echo from-$((1 + 1))-agent")]
+    done = await _task(client, folder, ask, "\n".join(lines))
+    expect([one.outcome.ok for one in done.calls] == [False, True], "one fails", _told(done))
+    failed, worked = execs(done.run)
+    expect("oops" in failed, "with its words", failed)
+    expect(str(client.work) in worked and "from-2-agent" in worked, "where the client works", worked)
+    expect("from-2-agent" in done.reported, "and the model knows", done.said)
+
+
+async def _ten_tools(ask: Ask, client: Installed, folder: Path) -> None:
+    files = {client.work / f"file-{number}.txt": f"content {number}\n" for number in range(3)}
+    lines = [use("Write", file_path=str(file), content=text) for file, text in files.items()]
+    lines += [use("Read", file_path=str(file)) for file in files]
+    lines += [use("Bash", command=f"echo turn-$((6 + {number}))") for number in range(4)]
+    done = await _task(client, folder, ask, "\n".join(lines))
+    expect([one.outcome.ok for one in done.calls] == [True] * 10, "ten results", _told(done))
+    found = execs(done.run)
+    expect(found[3:6] == [*files.values()], "the files come back", found)
+    expect(all(f"turn-{6 + number}" in found[6 + number] for number in range(4)), "so does the rest", found)
+    expect("turn-9" in done.reported, "and an answer", done.said)
+
+
 def _scenarios_of(ask: Ask, wire: str) -> list[Scenario[Any]]:
-    async def reads(client: Installed, folder: Path) -> None:
-        """A file comes as it is."""
-        (client.work / "note.txt").write_bytes(READ.encode())
-        done = await _task(client, folder, ask, use("Read", file_path=str(client.work / "note.txt")))
-        expect(execs(done.run) == [READ], "the service has the file", [repr(text) for text in execs(done.run)])
-        expect("indented" in done.said, "and the model", done.said)
+    return [_with(ask, each, wire) for each in (_reads, _writes, _changes, _runs, _ten_tools)]
 
-    async def writes(client: Installed, folder: Path) -> None:
-        """A new file, in a new folder, is what was asked for."""
-        made = client.work / "made" / "new.txt"
-        done = await _task(client, folder, ask, use("Write", file_path=str(made), content=WRITTEN))
-        expect([one.outcome.ok for one in done.calls] == [True], "it is written", execs(done.run))
-        found = [place.name for place in made.parent.iterdir()]
-        expect(found == [made.name], "with nothing beside it", found)
-        expect(made.read_bytes() == WRITTEN.encode(), "byte by byte", made.read_bytes())
 
-    async def changes(client: Installed, folder: Path) -> None:
-        """The service edits so: it reads the whole file and writes it back."""
-        (file := client.work / "note.txt").write_bytes(READ.encode())
-        edit = {"fault": "rewrite", "path": str(file), "append": WRITTEN, "match": {"prompt": "change the file"}}
-        done = await _task(client, folder, ask, "change the file", edit)
-        expect([one.outcome.ok for one in done.calls] == [True, True], "both are done", execs(done.run))
-        expect(file.read_bytes() == (READ + WRITTEN).encode(), "what it was, and more", file.read_bytes())
-        expect("change the file" in done.said, "and an answer", done.said)
+def _with(ask: Ask, each: Callable[[Ask, Any, Path], Awaitable[None]], wire: str) -> Scenario[Any]:
+    async def scenario(client: Installed, folder: Path) -> None:
+        await each(ask, client, folder)
 
-    async def runs(client: Installed, folder: Path) -> None:
-        """A command that fails, and one that works."""
-        lines = [use("Bash", command="echo oops >&2; exit 3"), use("Bash", command="pwd; echo from-$((1 + 1))-agent")]
-        done = await _task(client, folder, ask, "\n".join(lines))
-        expect([one.outcome.ok for one in done.calls] == [False, True], "one fails", _told(done))
-        failed, worked = execs(done.run)
-        expect("oops" in failed, "with its words", failed)
-        expect(str(client.work) in worked and "from-2-agent" in worked, "where the client works", worked)
-        expect("from-2-agent" in done.reported, "and the model knows", done.said)
-
-    async def ten_tools(client: Installed, folder: Path) -> None:
-        files = {client.work / f"file-{number}.txt": f"content {number}\n" for number in range(3)}
-        lines = [use("Write", file_path=str(file), content=text) for file, text in files.items()]
-        lines += [use("Read", file_path=str(file)) for file in files]
-        lines += [use("Bash", command=f"echo turn-$((6 + {number}))") for number in range(4)]
-        done = await _task(client, folder, ask, "\n".join(lines))
-        expect([one.outcome.ok for one in done.calls] == [True] * 10, "ten results", _told(done))
-        found = execs(done.run)
-        expect(found[3:6] == [*files.values()], "the files come back", found)
-        expect(all(f"turn-{6 + number}" in found[6 + number] for number in range(4)), "so does the rest", found)
-        expect("turn-9" in done.reported, "and an answer", done.said)
-
-    all_of_them = (reads, writes, changes, runs, ten_tools)
-    return [named(each, f"{each.__name__} over {wire}") for each in all_of_them]
+    return named(scenario, f"{each.__name__.lstrip('_')} over {wire}")
 
 
 def _told(done: Task) -> list[tuple[bool, str]]:
