@@ -18,7 +18,7 @@ from e2e.node_agents import Agent, Cline, Continue, Opencode, Pi, QwenCode
 from e2e.npm import Installed
 from e2e.servers import LENIENT, watched_proxy
 from proxy.sandbox import Sandbox
-from proxy.sandbox.p5.ledger import ServerRequest
+from proxy.sandbox.p5.asked import ServerRequest
 from proxy.sandbox.p5.runs import Run
 
 #: Gives the client a prompt, and returns what it said: client, address of the proxy, prompt.
