@@ -51,7 +51,7 @@ class Entry:
     searches  its place among the providers that search for models of others, from 1; 0: it does not search for them
     examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
     offered, others  what the service offers, and the entries whose names it must not take, see `offering`
-    bridges   whether its models take tools of certain names only, which they use through the client
+    bridges   whether its models use the client's tools as their own: in strict mode tools of certain names only
     blind     whether the settings keep pictures from its models
     """
 

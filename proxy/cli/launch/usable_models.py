@@ -54,12 +54,13 @@ def usable_models(
     """The models of the providers with these labels, by provider, in the order of their catalogues.
 
     labels     none for all providers: where the proxy alone may know an account
-    any_tools  only of providers whose models take tools of any name
+    any_tools  only of providers whose models take tools of any name, as all do in lenient mode
     """
+    certain_tools = any_tools and config.openai_mode != "lenient"
     found = [
         model
         for entry in sorted(providers, key=lambda entry: entry.label)
-        if entry.build is not None and (not labels or entry.label in labels) and not (any_tools and entry.bridges)
+        if entry.build is not None and (not labels or entry.label in labels) and not (certain_tools and entry.bridges)
         for model in _of(entry, entry.catalog_now(config), described=bool(config.vision_model))
     ]
     return list({model.name: model for model in reversed(found)}.values())[::-1]  # a name belongs to the first list

@@ -9,7 +9,7 @@ from proxy.providers.p5_cursor.settings import CursorSettings
 CURSOR = Entry(
     CATALOG,
     product="Cursor Agent",
-    state="served: thinking, images, and the client's Read, Write and Bash",
+    state="served: thinking, images, and the client's tools for files and commands",
     build=later("proxy.providers.p5_cursor.provider:CursorProvider"),
     settings=CursorSettings,
     account=later("proxy.providers.p5_cursor.account.signin:CursorAccount"),

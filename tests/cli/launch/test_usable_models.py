@@ -31,8 +31,12 @@ def test_without_a_known_account_those_of_all() -> None:
     assert {model.label for model in usable_models(PROVIDERS, Config(), ())} == {"p1", "p2", "p3", "p4", "p5"}
 
 
-def test_a_client_with_tools_of_any_name_gets_no_provider_that_bridges_some() -> None:
-    assert {model.label for model in usable_models(PROVIDERS, Config(), (), any_tools=True)} == {"p1", "p2", "p3", "p4"}
+def test_a_client_with_tools_of_any_name_gets_no_provider_that_refuses_them() -> None:
+    strict, lenient = Config(), Config(openai_mode="lenient")
+    labels = [
+        {model.label for model in usable_models(PROVIDERS, config, (), any_tools=True)} for config in (strict, lenient)
+    ]
+    assert labels == [{"p1", "p2", "p3", "p4"}, {"p1", "p2", "p3", "p4", "p5"}]
 
 
 def test_each_model_has_one_row_and_each_name_is_known() -> None:

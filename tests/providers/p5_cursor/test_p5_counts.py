@@ -15,8 +15,8 @@ from proxy.providers.p5_cursor.run.watch import RunTimers
 from proxy.sandbox.p5.execs import SHELL_STREAM
 from proxy.sandbox.p5.runs import Run
 
-#: Conversations of a round; each is one run or more.
-CONVERSATIONS = 30
+#: Conversations of a round; each is one run or more. The second round has the sessions and words of the first.
+CONVERSATIONS = 48
 SESSIONS = 16
 
 #: In turn for every fifth: what breaks a run, what it must survive, and what a client is told at once.
@@ -33,7 +33,7 @@ def fault_of(number: int) -> list[dict[str, Any]]:
 async def converse(live: Live, number: int) -> None:
     """Every third uses a tool, of which every ninth never comes back with the result."""
     live.sandbox.p5.script.replace(fault_of(number))
-    talk = Talk(live, "use Bash: ls" if number % 3 == 0 else f"hello {number}", session=f"session-{number % SESSIONS}")
+    talk = Talk(live, "use Bash: ls" if number % 3 == 0 else f"hello {number % SESSIONS}", session=f"session-{number % SESSIONS}")
     while True:
         answer = await talk.ask()
         if answer.status != 200 or answer.events[-1]["type"] == "error":
@@ -65,9 +65,7 @@ class Held(NamedTuple):
 
 
 async def held(live: Live) -> Held:
-    """After the end of whatever runs; those that wait for nobody are ended by the next request of their session."""
-    for number in range(SESSIONS):
-        await Talk(live, "bye", session=f"session-{number}").turn()
+    """After the end of whatever runs, also of those whose clients do not come back."""
     await all_over(live)
     await asyncio.sleep(0.05)
     return Held(len(asyncio.all_tasks()), len(list(Path("/proc/self/fd").iterdir())), objects())
@@ -81,7 +79,7 @@ def objects() -> Counter[str]:
     )  # the tables of the wire are read as they are needed
 
 
-@with_live(tuning=(RunTimers(after_end=0.05, cancel=0.2),))
+@with_live(tuning=(RunTimers(after_end=0.05, cancel=0.2, pause=0.8, exec_heartbeat=0.3),))
 async def test_many_runs_with_faults_leave_nothing_and_say_nothing_twice(live: Live) -> None:
     before = objects()["Run"]  # of other tests in this process
     rounds = []

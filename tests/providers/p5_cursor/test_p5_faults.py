@@ -39,8 +39,9 @@ def rows(streamed: Streamed, faults: str, *members: dict[str, Any], whole: Strea
     """Each of these faults with each of these members. A whole answer fares alike; where a stream breaks it is
     refused, because a run that was accepted is not begun again."""
     if whole is None:
-        broken = isinstance(streamed, Broken)
-        whole = Refused(streamed.status, streamed.type, words=streamed.words) if broken else streamed
+        whole = streamed
+        if isinstance(streamed, Broken):
+            whole = Refused(streamed.status, streamed.type, words=streamed.words)
     return [(fault, one, streamed, whole) for fault in faults.split() for one in members or ({},)]
 
 

@@ -9,12 +9,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from samples import rows
 
-from proxy.providers.p5_cursor.bridge.calls import ExecRequest, tool_input
-from proxy.providers.p5_cursor.bridge.results import result_messages
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.bridge.plans import Plan, Returned, Workplace, plan_for
+from proxy.providers.p5_cursor.bridge.tool_forms import ClientTools, client_tools
 from proxy.providers.p5_cursor.run.opening import request_context
 from proxy.providers.p5_cursor.run.replies import (
     CANCEL,
     HEARTBEAT,
+    answered,
     context_answer,
     denial,
     exec_heartbeat,
@@ -44,8 +46,18 @@ def sent(messages: list[Said]) -> list[str]:
 
 
 def returned(request: ExecRequest, text: str, *, elapsed_ms: int = 12, is_error: bool = False) -> list[str]:
-    block = {"type": "tool_result", "tool_use_id": "call_cursor_1", "content": text, "is_error": is_error}
-    return sent(result_messages(request, block, workspace="/w", elapsed_ms=elapsed_ms))
+    plan = planned(request)
+    next(plan)
+    with pytest.raises(StopIteration) as done:
+        plan.send(Returned(text, is_error, elapsed_ms))
+    return sent(answered(request, done.value.value))
+
+
+def planned(request: ExecRequest) -> Plan:
+    """The plan with tools like Claude Code's, whose schemas are open."""
+    plan = plan_for(request, Workplace(client_tools([{"name": name} for name in ("Read", "Write", "Bash")]), "/w"))
+    assert plan is not None
+    return plan
 
 
 CONTEXT = "120a5204120263317a026530"
@@ -110,7 +122,7 @@ PLACE = {"project_folder": "/w", "process_working_directory": "/w"}
             ["2a11120f0805120b756e737570706f72746564", "2a040a020805"],
         ),
         (
-            sent(denial(ExecRequest(7, "e7", "mcp_args", {"name": "T"}), (), "/w")),
+            sent(denial(ExecRequest(7, "e7", "mcp_args", {"name": "T"}), ClientTools(), "/w")),
             ["120d08075a052a030a01547a026537", "2a040a020807"],
         ),
         (sent([query_answer(asked("3a0d080912090a070a017112027439")[1])]), ["3206080912020a00"]),
@@ -129,7 +141,7 @@ def test_our_answers_are_the_vectors_of_20_1(messages: list[str], expected: list
 
 @pytest.mark.parametrize("payload", ["120608087a026538", "120f08087a026538ea02060a042f772f61"])
 def test_an_exec_without_a_known_arm_is_thrown(payload: str) -> None:
-    thrown, close = sent(denial(exec_of(payload), ("Bash",), "/w"))
+    thrown, close = sent(denial(exec_of(payload), client_tools([{"name": "Bash"}]), "/w"))
     assert decode("AgentClientMessage", bytes.fromhex(thrown))["exec_client_control_message"]["throw"]["id"] == 8
     assert close == "2a040a020808"
 
@@ -149,7 +161,7 @@ def test_the_simulator_reads_a_denial_as_one_failure_and_one_close(kind: str, nu
         place: f"the {name}" for name, place in places.items() if name in ("path", "command", "url", "name", "uri")
     }
     request = exec_of(write({2: {1: number or None, arm: words, 15: "e"}}).hex())
-    *results, close = [Message(bytes.fromhex(message)) for message in sent(denial(request, (), "/w"))]
+    *results, close = [Message(bytes.fromhex(message)) for message in sent(denial(request, ClientTools(), "/w"))]
     assert close.has(5, 1)
     assert not close.has(5, 1, 1) if number == 0 else close.number(5, 1, 1) == number
     if results[0].has(5, 2):
@@ -207,7 +219,7 @@ def test_a_file_that_is_read_and_written_back_is_the_same(content: str) -> None:
             read = said["exec_client_message"]["read_result"]["success"]
             asked_back = {"id": 2, "write_args": {"path": read["path"], "file_text": read["content"]}}
             request = exec_of(encode("AgentServerMessage", {"exec_server_message": asked_back}).hex())
-            assert tool_input(request, "/w", {"name": "Write"}) == {"file_path": "/w/a.txt", "content": content}
+            assert next(planned(request)).input == {"file_path": "/w/a.txt", "content": content}
 
 
 def test_the_whole_context_can_be_written() -> None:

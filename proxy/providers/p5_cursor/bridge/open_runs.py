@@ -20,7 +20,7 @@ MAX_OPEN_RUNS = 256
 MAX_WAITING_RUNS = 32
 
 
-class _Conversation(NamedTuple):
+class _OpenRun(NamedTuple):
     owner: Owner
     words: UserWords
 
@@ -31,7 +31,7 @@ class OpenRuns:
     def __init__(self, *, most: int = MAX_OPEN_RUNS, most_waiting: int = MAX_WAITING_RUNS) -> None:
         self._most = most
         self._most_waiting = most_waiting
-        self._runs: dict[Run, _Conversation] = {}
+        self._runs: dict[Run, _OpenRun] = {}
         self._owned: dict[Owner, list[Run]] = {}
         self._closing: dict[Run, asyncio.Task[None]] = {}
 
@@ -65,7 +65,7 @@ class OpenRuns:
         for call_id, other in waiting.items():
             if call_id in named or words.follows(self._runs[other].words):
                 self.remove(other)
-        self._runs[run] = _Conversation(owner, words)
+        self._runs[run] = _OpenRun(owner, words)
         self._owned.setdefault(owner, []).append(run)
         self._make_room(owner)
 
