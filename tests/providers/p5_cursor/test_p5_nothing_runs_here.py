@@ -10,12 +10,15 @@ from source import PACKAGE
 from test_imports import IMPURE, found
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.bridge.plans import Returned, Workplace, plan_for
+from proxy.providers.p5_cursor.bridge.tool_forms import ClientTools, client_tools
 from proxy.providers.p5_cursor.run.replies import denial
 
 ROOM = PACKAGE / "providers" / "p5_cursor"
 #: What reads requests of the service and writes answers knows no machine.
 PURE = (
-    *("bridge/calls.py", "bridge/results.py", "bridge/numbered_lines.py"),
+    *(f"bridge/{name}.py" for name in ("calls", "results", "numbered_lines", "tool_forms", "plans", "commands")),
+    *(f"bridge/{name}.py" for name in ("command_output", "file_views", "history")),
     *("run/replies.py", "run/opening.py", "run/requests.py", "xml_calls.py"),
 )
 
@@ -36,7 +39,7 @@ def test_no_module_can_start_a_process() -> None:
 @pytest.mark.parametrize("bridged", [(), ("Read", "Write", "Bash")])
 def test_commands_run_on_the_proxy_host(kind: str, bridged: tuple[str, ...], tmp_path: Path) -> None:
     args = {"command": f"touch {tmp_path}/x", "working_directory": str(tmp_path)}
-    denial(ExecRequest(1, "e1", kind, args), bridged, str(tmp_path))
+    denial(ExecRequest(1, "e1", kind, args), client_tools({"name": name} for name in bridged), str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -44,6 +47,40 @@ def test_files_of_the_proxy_host_are_neither_read_nor_written(tmp_path: Path) ->
     path = tmp_path / "a"
     path.write_text("secret")
     for kind, args in (("read_args", {}), ("write_args", {"file_text": "x"}), ("delete_args", {}), ("ls_args", {})):
-        messages = denial(ExecRequest(1, "e1", kind, {"path": str(path), **args}), (), str(tmp_path))
+        messages = denial(ExecRequest(1, "e1", kind, {"path": str(path), **args}), ClientTools(), str(tmp_path))
         assert "secret" not in str(messages)
     assert path.read_text() == "secret"
+
+
+@pytest.mark.parametrize("bridged", [("Bash",), ("Read", "Write", "Bash"), ("Read", "Write")])
+@rows(
+    "kind, args",
+    [
+        ("shell_args", {"command": "touch {}/x"}),
+        ("shell_stream_args", {"command": "touch {}/x"}),
+        ("write_args", {"path": "{}/x", "file_text": "x"}),
+        ("write_args", {"path": "{}/x", "file_bytes": b"\xff"}),
+        ("delete_args", {"path": "{}/a"}),
+        ("read_args", {"path": "{}/a"}),
+        ("ls_args", {"path": "{}"}),
+        ("grep_args", {"pattern": "secret", "path": "{}"}),
+    ],
+)
+def test_plans_leave_it_to_the_client(
+    kind: str, args: dict[str, str | bytes], bridged: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "a"
+    path.write_text("secret")
+    here = str(tmp_path)
+    given = {name: value.format(here) if isinstance(value, str) else value for name, value in args.items()}
+    place = Workplace(client_tools({"name": name} for name in bridged), here)
+    plan = plan_for(ExecRequest(1, "e1", kind, given), place)
+    said = [] if plan is None else [str(next(plan))]
+    for _ in range(3):
+        try:
+            said += [] if plan is None else [str(plan.send(Returned("no", failed=True)))]
+        except StopIteration as done:
+            said.append(str(done.value))
+            break
+    assert list(tmp_path.iterdir()) == [path] and path.read_text() == "secret"
+    assert not any("secret" in words for words in said) or kind == "grep_args"

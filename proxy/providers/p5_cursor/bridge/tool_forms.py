@@ -83,6 +83,8 @@ class Form:
 
 _RANGE = ("offset", "limit", "last")
 _COMMAND = ("directory", "timeout", "wait", "room", "description", "background", "sandboxed")
+#: Roles that no tool of Claude Code takes.
+_NOT_CLAUDES = frozenset({"last", "directory", "wait", "room"})
 _READ_NAMES = "read readfile view viewfile cat openfile readtextfile"
 _WRITE_NAMES = "write writefile createfile create savefile editfile writetofile"
 _RUN_NAMES = (
@@ -237,7 +239,7 @@ def _fitted(tool: Mapping[str, Any], form: Form) -> ClientTool | None:
     if declared is None:  # an open schema takes what Claude Code's tools take
         if form.member or form.list_of:
             return None
-        return make({role: ROLES[role][0] for role in (*form.needs, *form.takes)})
+        return make({role: ROLES[role][0] for role in (*form.needs, *form.takes) if role not in _NOT_CLAUDES})
     if form.member and form.member not in declared:
         return None
     if form.list_of:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from plan_clients import OPEN, place_of, planned
 from samples import rows
 
-from proxy.providers.p5_cursor.bridge.calls import ExecRequest, is_an_aside, tool_input, tool_of
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest, is_an_aside
+from proxy.providers.p5_cursor.bridge.plans import plan_for
 
-TOOLS: dict[str, dict[str, Any]] = {
-    "Read": {"name": "Read", "input_schema": {"type": "object"}},
-    "Write": {"name": "Write", "input_schema": {"type": "object"}},
-    "Bash": {"name": "Bash", "input_schema": {"type": "object"}},
-}
 USUAL = {
     "timeout": 30000,
     "description": "Run Cursor-requested shell command",
@@ -21,8 +18,26 @@ USUAL = {
 }
 
 
+#: kind of a request -> the tool of Claude Code that serves it
+OWN = {
+    "read_args": "Read",
+    "redacted_read_args": "Read",
+    "write_args": "Write",
+    "shell_stream_args": "Bash",
+    "shell_args": "Bash",
+}
+
+
 def declared(*names: str) -> dict[str, Any]:
-    return {"name": "T", "input_schema": {"type": "object", "properties": {name: {} for name in names}}}
+    """A schema with these members, of any type."""
+    return {"input_schema": {"type": "object", "properties": {name: {} for name in names}}}
+
+
+def asked(request: ExecRequest, *tools: dict[str, Any]) -> dict[str, Any]:
+    """The input of the first call, which is for the tool that serves the request."""
+    step = next(planned(request, place_of(*tools)))
+    assert step.tool == OWN[request.kind]
+    return step.input
 
 
 @rows(
@@ -42,23 +57,28 @@ def test_what_an_exec_asks(message: dict[str, Any], request_: ExecRequest) -> No
 @rows(
     "kind, tool",
     [
-        ("read_args", "Read"),
-        ("redacted_read_args", "Read"),
-        ("write_args", "Write"),
-        ("shell_stream_args", "Bash"),
-        ("shell_args", "Bash"),
-        ("grep_args", None),
-        ("delete_args", None),
+        *OWN.items(),
+        # what Claude Code has no tool for is done by a command
+        ("ls_args", "Bash"),
+        ("grep_args", "Bash"),
+        ("delete_args", "Bash"),
         ("mcp_args", None),
+        ("background_shell_spawn_args", None),
         ("request_context_args", None),
         ("", None),
     ],
 )
 def test_each_tool_is_judged_by_itself(kind: str, tool: str | None) -> None:
     request = ExecRequest(1, "", kind, {"path": "/a", "command": "ls"})
-    assert tool_of(request, TOOLS) == tool
-    assert tool_of(request, {name: row for name, row in TOOLS.items() if name != tool}) is None
-    assert tool_of(request, {name.lower(): row for name, row in TOOLS.items()}) is None
+    all_tools = plan_for(request, place_of(*OPEN.values()))
+    assert (None if all_tools is None else next(all_tools).tool) == tool
+    if tool is not None:
+        assert next(planned(request, place_of(OPEN[tool]))).tool == tool
+        lower = {**OPEN[tool], "name": tool.lower()}
+        assert next(planned(request, place_of(lower))).tool == tool.lower()
+    others = [row for name, row in OPEN.items() if name not in (tool, "Bash")]
+    assert plan_for(request, place_of(*others)) is None
+    assert plan_for(request, place_of()) is None
 
 
 @rows(
@@ -97,16 +117,15 @@ def test_each_tool_is_judged_by_itself(kind: str, tool: str | None) -> None:
     ],
 )
 def test_the_input_of_a_call(kind: str, args: dict[str, Any], expected: dict[str, Any]) -> None:
-    request = ExecRequest(3, "e3", kind, args)
-    tool = TOOLS[tool_of(request, TOOLS) or ""]
-    assert tool_input(request, "/w", tool) == expected
+    found = asked(ExecRequest(3, "e3", kind, args), *OPEN.values())
+    assert found == expected
     # the order is that of the document, since the client gets the JSON text
-    assert list(tool_input(request, "/w", tool)) == list(expected)
+    assert list(found) == list(expected)
 
 
 def test_bytes_that_are_no_text_are_not_written() -> None:
     request = ExecRequest(1, "", "write_args", {"path": "/a", "file_bytes": b"\xff\x00"})
-    assert tool_of(request, TOOLS) is None
+    assert plan_for(request, place_of(*OPEN.values())) is None
 
 
 READ = ExecRequest(1, "", "read_args", {"path": "/a", "offset": 2, "limit": 3})
@@ -123,24 +142,38 @@ BASH = ExecRequest(1, "", "shell_args", {"command": "ls"})
         (READ, declared("file_path"), {"file_path": "/a"}),
         # a part that is not the one asked for could be taken for the file
         (READ, declared("path", "limit"), {"path": "/a"}),
-        (READ, declared("path", "start_line", "end_line"), {"path": "/a"}),
+        (READ, declared("path", "start_line", "end_line"), {"path": "/a", "start_line": 2, "end_line": 4}),
+        (READ, declared("path", "end_line"), {"path": "/a"}),
         (READ, declared("filePath", "offset", "limit"), {"filePath": "/a", "offset": 2, "limit": 3}),
         (READ, declared("file_path", "path"), {"file_path": "/a"}),
         (WRITE, declared("path", "contents"), {"path": "/a", "contents": "x"}),
-        # nobody could do anything with a call without these
-        (WRITE, declared("other"), {"file_path": "/a", "content": "x"}),
         # a schema that names nothing leaves everything open
         (READ, declared(), {"file_path": "/a", "offset": 2, "limit": 3}),
         (WRITE, declared(), {"file_path": "/a", "content": "x"}),
-        (WRITE, {"name": "Write"}, {"file_path": "/a", "content": "x"}),
-        (WRITE, {"name": "Write", "input_schema": None}, {"file_path": "/a", "content": "x"}),
-        (WRITE, {"name": "Write", "input_schema": {"properties": []}}, {"file_path": "/a", "content": "x"}),
+        (WRITE, {}, {"file_path": "/a", "content": "x"}),
+        (WRITE, {"input_schema": None}, {"file_path": "/a", "content": "x"}),
+        (WRITE, {"input_schema": {"properties": []}}, {"file_path": "/a", "content": "x"}),
     ],
 )
 def test_only_what_the_client_s_schema_names(
     request_: ExecRequest, tool: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    assert tool_input(request_, "/w", tool) == expected
+    assert asked(request_, {"name": OWN[request_.kind], **tool}) == expected
+
+
+@rows(
+    "request_, tool",
+    [
+        (WRITE, declared("other")),
+        (WRITE, declared("file_path")),
+        (READ, declared("uri")),
+        (BASH, declared("action")),
+        (BASH, {"input_schema": {"properties": {"command": {"type": "integer"}}}}),
+    ],
+)
+def test_a_tool_in_which_the_request_has_no_place_is_not_called(request_: ExecRequest, tool: dict[str, Any]) -> None:
+    """Nobody could do anything with the call."""
+    assert plan_for(request_, place_of({"name": OWN[request_.kind], **tool})) is None
 
 
 NUMBER = {"type": "integer", "minimum": 0}
@@ -165,7 +198,7 @@ NULLABLE = {
 def test_a_range_that_the_schema_refuses_is_not_asked_for(range_: dict[str, int], expected: dict[str, int]) -> None:
     request = ExecRequest(1, "", "read_args", {"path": "/a", **range_})
     tool = {"name": "Read", "input_schema": {"type": "object", "properties": RANGED}}
-    assert tool_input(request, "/w", tool) == {"file_path": "/a", **expected}
+    assert asked(request, tool) == {"file_path": "/a", **expected}
 
 
 @rows(
@@ -173,15 +206,22 @@ def test_a_range_that_the_schema_refuses_is_not_asked_for(range_: dict[str, int]
     [
         (["file_path", "offset", "limit"], {"file_path": "/a", "offset": None, "limit": None}),
         (["file_path", "limit"], {"file_path": "/a", "limit": None}),
-        (["file_path", "encoding", "other", None], {"file_path": "/a"}),
+        (["file_path", None], {"file_path": "/a"}),
+        # nobody knows what to say there
+        (["file_path", "encoding"], None),
+        (["file_path", "other"], None),
         ("file_path", {"file_path": "/a"}),
         (None, {"file_path": "/a"}),
     ],
 )
-def test_what_a_strict_schema_insists_on_may_be_null(required: Any, expected: dict[str, Any]) -> None:
+def test_what_a_strict_schema_insists_on_may_be_null(required: Any, expected: dict[str, Any] | None) -> None:
     schema = {"type": "object", "properties": NULLABLE, "required": required, "additionalProperties": False}
     request = ExecRequest(1, "", "read_args", {"path": "/a"})
-    assert tool_input(request, "/w", {"name": "Read", "input_schema": schema}) == expected
+    tool = {"name": "Read", "input_schema": schema}
+    if expected is None:
+        assert plan_for(request, place_of(tool)) is None
+    else:
+        assert asked(request, tool) == expected
 
 
 SIDE = "<system-reminder>This is a side question from the user. You must answer it.</system-reminder>\n\n"

@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from plan_clients import ID, answers, result
 from samples import rows
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words, result_messages, result_text
-
-ID = "call_cursor_1"
-
-
-def result(content: Any = "ok", tool_use_id: str = ID, **members: Any) -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": tool_use_id, "content": content, **members}
+from proxy.providers.p5_cursor.bridge.results import result_text
+from proxy.providers.p5_cursor.run.replies import answered
 
 
-def sent(request: ExecRequest, block: dict[str, Any]) -> list[dict[str, Any]]:
+def sent(request: ExecRequest, block: dict[str, Any], tool: dict[str, Any] | None = None) -> list[dict[str, Any]]:
     """The results without their ids, which have to be right, as has the close at the end."""
-    *results, close = result_messages(request, block, workspace="/w", elapsed_ms=12)
+    *results, close = answered(request, answers(request, block, tool))
     number = {"id": request.id} if request.id else {}
     name = {"exec_id": request.exec_id} if request.exec_id else {}
     assert close == {"exec_client_control_message": {"stream_close": number}}
@@ -123,7 +119,9 @@ HALF: dict[str, Any] = {"name": "Read", "input_schema": {"properties": {"file_pa
     "tool, args, text, expected",
     [
         (PLAIN, {"offset": 5, "limit": 1}, "one\ntwo", success("one\ntwo")),
-        (PLAIN, {"offset": 5}, "1\tone\n2\ttwo", success("one\ntwo")),
+        # not as Claude Code numbers lines: it could be a table
+        (PLAIN, {"offset": 5}, "1\tone\n2\ttwo", success("1\tone\n2\ttwo")),
+        (PLAIN, {"offset": 5}, "     1\tone\n     2\ttwo", success("one\ntwo")),
         (PLAIN, {"offset": 5}, "5\tone", success("5\tone")),
         (HALF, {"offset": 5, "limit": 1}, "1\tone\n2\ttwo", success("one\ntwo")),
         (HALF, {"offset": 5, "limit": 1}, "5\tone\n6\ttwo", success("5\tone\n6\ttwo")),
@@ -135,8 +133,7 @@ def test_a_range_that_the_client_s_tool_does_not_take_is_not_applied(
     tool: dict[str, Any], args: dict[str, Any], text: str, expected: list[dict[str, Any]]
 ) -> None:
     """Else the service takes the first lines of the file for those that it asked for."""
-    messages = result_messages(read(**args), result(text), workspace="/w", elapsed_ms=1, tool=tool)
-    assert messages[0]["exec_client_message"] == {"id": 1, "exec_id": "e1", **expected[0]}
+    assert sent(read(**args), result(text), tool) == expected
 
 
 def write(**args: Any) -> ExecRequest:
@@ -217,170 +214,16 @@ def test_tool_result_ignored_model_waits(number: int, exec_id: str) -> None:
         assert sent(request, result("x"))
 
 
-def test_a_result_that_cannot_be_built_is_thrown() -> None:
-    request = ExecRequest(5, "e5", "grep_args", {})
-    thrown, close = result_messages(request, result(), workspace="/w", elapsed_ms=1)
-    assert thrown["exec_client_control_message"]["throw"].keys() == {"id", "error"}
-    assert close == {"exec_client_control_message": {"stream_close": {"id": 5}}}
-
-
 def test_a_long_pause_fits_its_member() -> None:
     request = ExecRequest(1, "", "shell_stream_args", {"command": "ls"})
-    *_, leave, _close = result_messages(request, result(), workspace="/w", elapsed_ms=2**40)
-    assert leave["exec_client_message"]["shell_stream"]["exit"]["local_execution_time_ms"] == 2**31 - 1
-
-
-def says(role: str, *blocks: Any) -> dict[str, Any]:
-    return {"role": role, "content": blocks[0] if len(blocks) == 1 and isinstance(blocks[0], str) else list(blocks)}
-
-
-def words(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-REMINDER = words("<system-reminder>be brief</system-reminder>")
-#: As Claude Code 2.1.197 (a message of the role system), older ones (a reminder) and 2.1.330 (a text) tell it.
-MEANWHILE = "The user sent a new message while you were working:\nand the other file\n\nIMPORTANT: you MUST address it."
-CALL = says("assistant", {"type": "tool_use", "id": ID, "name": "Read", "input": {"file_path": "/a"}})
-PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
-
-
-@rows(
-    "messages, content",
-    [
-        ([says("user", "Q"), CALL, says("user", result("a"))], "a"),
-        ([says("user", result("old")), CALL, says("user", result("new"))], "new"),
-        ([CALL, says("user", result("a")), says("user", "and more")], "a"),
-        ([CALL, says("user", result("a")), says("system", "Tools changed"), says("assistant", "ok")], "a"),
-        ([CALL, says("user", result("x", "call_cursor_2"), result("a"), words("b"))], "a"),
-        ([CALL, says("user", result("old"), result("new"))], "new"),
-        ([CALL, says("assistant", result("a"))], None),
-        ([CALL, says("user", result("a", "call_cursor_2"))], None),
-        ([CALL, says("user", "tool_result")], None),
-        ([CALL, {"role": "user", "content": None}, {"role": "user"}, "user", None], None),
-        ([CALL, says("user", "x", {"type": "tool_result"})], None),
-        (None, None),
-        ({}, None),
-    ],
-)
-def test_the_newest_result_of_a_call_is_found(messages: Any, content: str | None) -> None:
-    found = find_result({"messages": messages}, ID)
-    assert (found and found["content"]) == content
-
-
-@rows(
-    "messages, expected",
-    [
-        ([CALL, says("user", result())], False),
-        ([says("user", "Q"), CALL, says("user", result())], False),
-        ([CALL, says("user", result(), REMINDER)], False),
-        ([CALL, says("user", REMINDER, result(), words("  "))], False),
-        ([CALL, says("user", result(), result("x", "call_cursor_2"))], False),
-        ([CALL, says("user", result()), says("system", "Tools changed")], False),
-        ([CALL, says("user", result()), says("user", REMINDER)], False),
-        ([CALL, says("user", result()), says("user", result("x", "call_cursor_2"))], False),
-        # of the client's Read of a document
-        ([CALL, says("user", result(), {"type": "document", "source": {}})], False),
-        ([CALL, says("user", result()), says("system", "# Environment\n - while you were working: no")], False),
-        ([CALL, says("user", result()), says("system", MEANWHILE)], True),
-        ([CALL, says("user", result()), says("system", words(f"Tools changed\n\n{MEANWHILE}"))], True),
-        ([CALL, says("user", result()), says("system", MEANWHILE), CALL, says("user", result())], False),
-        ([CALL, says("user", result(), words(f"<system-reminder>\n{MEANWHILE}\n</system-reminder>"))], True),
-        ([CALL, says("user", result(), words(MEANWHILE))], True),
-        ([CALL, says("user", result(), words("Stop!"))], True),
-        ([CALL, says("user", words("Stop!"), result())], True),
-        ([CALL, says("user", result(), words("[Request interrupted by user for tool use]"))], True),
-        ([CALL, says("user", result(), words("<system-reminder>a</system-reminder>Stop!"))], True),
-        ([CALL, says("user", result()), says("user", "Stop!")], True),
-        ([CALL, says("user", result()), says("user", PICTURE)], True),
-        ([CALL, says("user", result()), says("assistant", "Done"), says("user", "More")], True),
-        ([CALL, says("user", result()), says("assistant", "Done")], True),
-    ],
-)
-def test_new_words_beside_or_behind_a_result(messages: list[Any], expected: bool) -> None:
-    assert has_new_words({"messages": messages}, ID) is expected
+    leave = answers(request, result(), elapsed_ms=2**40)[-1]
+    assert leave["shell_stream"]["exit"]["local_execution_time_ms"] == 2**31 - 1
 
 
 UNCHANGED = (
     "File unchanged since last read. The content from the earlier Read tool_result in this conversation is still"
     " current — refer to that instead of re-reading."
 )
-
-
-def reads(number: int, content: Any, *, name: str = "Read", is_error: bool = False, **asked: Any) -> list[Any]:
-    """A call and its result."""
-    call_id = f"call_cursor_{number}"
-    call = {"type": "tool_use", "id": call_id, "name": name, "input": {"file_path": "/w/a.txt", **asked}}
-    return [says("assistant", call), says("user", result(content, call_id, is_error=is_error))]
-
-
-@rows(
-    "before, asked, expected",
-    [
-        (reads(5, "1\told"), {}, success("old")),
-        ([*reads(5, "1\told"), *reads(6, "1\tnew"), *reads(7, UNCHANGED)], {}, success("new")),
-        ([*reads(5, "1\told"), *reads(6, "[Old tool result content cleared]")], {}, success("old")),
-        ([*reads(5, "1\told"), *reads(6, "1\tx", is_error=True)], {}, success("old")),
-        (reads(5, "1\told", offset=1), {}, success("old")),
-        (reads(5, "7\told", offset=7, limit=1), {"offset": 7, "limit": 1}, success("old", range_applied=True)),
-        (reads(5, "1\told", limit=1), {}, None),
-        (reads(5, "1\told", file_path="/w/b.txt"), {}, None),
-        (reads(5, "1\told", name="Bash"), {}, None),
-        (reads(5, "[Old tool result content cleared]"), {}, None),
-        (reads(5, "1\told", file_path=None), {"file_path": None}, None),
-        ([], {}, None),
-    ],
-)
-def test_a_file_that_the_client_does_not_send_again(
-    before: list[Any], asked: dict[str, Any], expected: list[dict[str, Any]] | None
-) -> None:
-    """Else these words would be the content, and be written back."""
-    block = find_result({"messages": [*before, *reads(1, UNCHANGED, **asked)]}, ID)
-    assert block is not None
-    found = sent(read(**asked), dict(block))
-    if expected is None:
-        assert "shell tool" in found[0]["read_result"]["error"]["error"]
-    else:
-        assert found == expected
-
-
-#: What Claude Code 2.1.330 says of a file that it did not show whole; 2.1.197 says it in a reminder in the result.
-PARTIAL = "[Truncated: PARTIAL view — /w/a.txt: showing lines 1-2 of 3501 total. Call Read with offset=3 for the rest.]"
-READ_CALL, READ_RESULT = reads(1, "1\tone\n2\ttwo")
-
-
-@rows(
-    "messages, truncated",
-    [
-        ([READ_CALL, READ_RESULT, says("system", PARTIAL)], True),
-        ([READ_CALL, READ_RESULT, says("system", words(f"# Environment\n\n{PARTIAL}\nMore."))], True),
-        (
-            [
-                READ_CALL,
-                says("user", READ_RESULT["content"][0], words(f"<system-reminder>{PARTIAL}</system-reminder>")),
-            ],
-            True,
-        ),
-        ([READ_CALL, READ_RESULT, says("user", words(f"<system-reminder>\n{PARTIAL}\n</system-reminder>"))], True),
-        ([READ_CALL, says("user", result(f"<system-reminder>{PARTIAL}</system-reminder>\n\n1\tone\n2\ttwo"))], True),
-        ([*reads(5, "1\tone\n2\ttwo"), says("system", PARTIAL), *reads(1, UNCHANGED)], True),
-        ([*reads(5, "1\tx"), says("system", PARTIAL), READ_CALL, READ_RESULT], False),
-        ([READ_CALL, READ_RESULT, says("system", "Tools changed")], False),
-        ([READ_CALL, READ_RESULT, says("assistant", PARTIAL)], False),
-    ],
-)
-def test_a_note_beside_a_result_that_it_is_not_the_whole_file(messages: list[Any], truncated: bool) -> None:
-    """Else the service writes back what there is, and the rest of the user's file is lost."""
-    block = find_result({"messages": messages}, ID)
-    assert block is not None
-    assert sent(read(), dict(block)) == success("one\ntwo", **({"truncated": True} if truncated else {}))
-
-
-def test_a_file_that_is_in_the_context_is_not_empty() -> None:
-    words = "<system-reminder>This file is already in your context; no need to read it again.</system-reminder>"
-    block = find_result({"messages": [*reads(5, "1\told"), *reads(1, words)]}, ID)
-    assert block is not None and sent(read(), dict(block)) == success("old")
-    assert sent(read(), result(words))[0]["read_result"].keys() == {"error"}
 
 
 def test_another_result_may_say_unchanged() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from samples import rows
 
-from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.bridge.tool_forms import ClientTools, client_tools
 from proxy.providers.p5_cursor.run.replies import (
     denial,
     numbered,
@@ -17,6 +18,11 @@ from proxy.providers.p5_cursor.run.replies import (
 from proxy.providers.p5_cursor.wire.protobuf import decode, encode
 
 Messages = list[dict[str, Any]]
+
+
+def tools(*names: str) -> ClientTools:
+    """Tools with open schemas."""
+    return client_tools({"name": name} for name in names)
 
 
 def written(message: dict[str, Any]) -> bytes:
@@ -137,7 +143,7 @@ DENIALS: list[tuple[str, dict[str, Any], list[dict[str, Any]], str]] = [
 def test_every_denial_is_one_result_and_one_close(
     kind: str, args: dict[str, Any], results: Messages, member: str, number: int, exec_id: str
 ) -> None:
-    bridged = () if kind.startswith("shell") else ("Bash",)
+    bridged = tools() if kind.startswith("shell") else tools("Bash")
     messages = denial(ExecRequest(number, exec_id, kind, args), bridged, "/w")
     found = results_of(messages, number, exec_id)
     if member:
@@ -149,7 +155,7 @@ def test_every_denial_is_one_result_and_one_close(
 
 @rows("kind", sorted({row[0] for row in DENIALS}))
 def test_a_denial_without_arguments_is_still_an_answer(kind: str) -> None:
-    results_of(denial(ExecRequest(1, "e1", kind, {}), (), ""), 1, "e1")
+    results_of(denial(ExecRequest(1, "e1", kind, {}), tools(), ""), 1, "e1")
 
 
 @rows("kind, args", [(row[0], row[1]) for row in DENIALS if row[3]])
@@ -164,25 +170,61 @@ def test_a_denial_without_arguments_is_still_an_answer(kind: str) -> None:
 def test_the_words_say_what_is_available(
     kind: str, args: dict[str, Any], bridged: tuple[str, ...], offered: list[str], not_offered: list[str]
 ) -> None:
-    if TOOL_OF_KIND.get(kind) in bridged:
-        offered, not_offered = ["too many calls"], []
-    said = str(denial(ExecRequest(1, "", kind, args), bridged, "/w"))
+    said = str(denial(ExecRequest(1, "", kind, args), tools(*bridged), "/w"))
+    own = {"read_args": "Read", "redacted_read_args": "Read", "write_args": "Write"}.get(kind)
+    if own in bridged:  # it could not take this request; the rows below
+        return
     assert all(words in said for words in offered)
     assert not any(words in said for words in not_offered)
 
 
-@rows("kind", [row[0] for row in DENIALS if row[3]])
+@rows("kind, args", [(row[0], row[1]) for row in DENIALS if row[3]])
+def test_too_many_open_calls_are_no_matter_of_tools(kind: str, args: dict[str, Any]) -> None:
+    said = str(denial(ExecRequest(1, "", kind, args), tools("Read", "Write", "Bash"), "/w", full=True))
+    is_known = kind not in ("record_screen_args", "subagent_args", "mcp_state_exec_args", "")
+    assert ("too many calls" in said, "the shell tool" in said) == (is_known, not is_known)
+
+
+@rows("kind", [row[0] for row in DENIALS if row[3] and row[0] not in ("shell_args", "shell_stream_args")])
 def test_what_no_tool_does_may_be_done_by_the_shell_tool(kind: str) -> None:
-    said = str(denial(ExecRequest(1, "", kind, {}), ("Read", "Write", "Bash"), "/w"))
-    is_full = kind in TOOL_OF_KIND
-    assert ("too many calls" in said, "the shell tool" in said) == (is_full, not is_full)
+    assert "the shell tool" in str(denial(ExecRequest(1, "", kind, {}), tools("Bash"), "/w"))
+
+
+@rows(
+    "kind, names, posix, words",
+    [
+        # a client whose shell has other commands
+        ("ls_args", ("Read", "Bash"), False, "commands of that shell"),
+        ("read_args", ("Bash",), False, "commands of that shell"),
+        ("read_args", ("Read", "Bash"), False, "commands of that shell"),
+        # a tool of the client that is not mapped
+        ("ls_args", ("List", "Read"), True, "own tool for it, List, can be called by writing the call as text"),
+        ("grep_args", ("grep",), True, "own tool for it, grep"),
+        # a command that does the same
+        ("ls_args", ("Bash",), True, "Use the shell tool (ls) instead"),
+        ("read_args", ("Bash",), True, "Use the shell tool (cat) instead"),
+        ("write_args", ("Bash",), True, "cat with a here-document"),
+        ("background_shell_spawn_args", ("Bash",), True, "a command that ends by itself"),
+        ("diagnostics_args", ("Read",), True, "Use the read tool instead; no other tool is available"),
+    ],
+)
+def test_the_words_name_the_way_that_is_left(kind: str, names: tuple[str, ...], posix: bool, words: str) -> None:
+    assert words in str(denial(ExecRequest(1, "", kind, {}), tools(*names), "/w", posix=posix))
+
+
+def test_tools_that_take_other_arguments_are_named() -> None:
+    schema = {"properties": {"uri": {"type": "string"}}, "required": ["uri"]}
+    unknown = client_tools({"name": name, "input_schema": schema} for name in ("read_file", "Bash"))
+    assert not unknown and unknown.unknown == ("read_file", "Bash")
+    said = str(denial(ExecRequest(1, "", "read_args", {}), unknown, "/w"))
+    assert "Its tools (read_file, Bash) take other arguments" in said and "as text" in said
 
 
 def test_bytes_that_no_tool_can_write_are_not_written() -> None:
     request = ExecRequest(1, "e", "write_args", {"path": "/a", "file_bytes": b"\xff"})
-    (found,) = results_of(denial(request, ("Bash",), "/w"), 1, "e")
+    (found,) = results_of(denial(request, tools("Bash"), "/w"), 1, "e")
     assert "UTF-8" not in words_in(found, "error")
-    (found,) = results_of(denial(request, ("Write", "Bash"), "/w"), 1, "e")
+    (found,) = results_of(denial(request, tools("Write", "Bash"), "/w"), 1, "e")
     assert "UTF-8" in words_in(found, "error")
 
 
@@ -194,7 +236,7 @@ class Broken(dict[str, Any]):
 
 
 def test_a_denial_that_cannot_be_built_is_thrown() -> None:
-    thrown, close = denial(ExecRequest(5, "e5", "ls_args", Broken()), (), "/w")
+    thrown, close = denial(ExecRequest(5, "e5", "ls_args", Broken()), tools(), "/w")
     assert thrown["exec_client_control_message"]["throw"].keys() == {"id", "error"}
     assert close == {"exec_client_control_message": {"stream_close": {"id": 5}}}
 
