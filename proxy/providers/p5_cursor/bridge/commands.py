@@ -18,7 +18,7 @@ from posixpath import basename, dirname, join
 from typing import Any
 
 #: The largest file that is read or written by commands, in bytes.
-MAX_FILE_BYTES = 4 * 1024 * 1024
+MAX_FILE_BYTES = 2 * 1024 * 1024
 #: Bytes of a file in one command that writes: Linux passes no argument of more than 128 KiB.
 WRITTEN_AT_ONCE = 90_000
 #: Lines that a search prints, and entries of a folder.
@@ -210,8 +210,7 @@ def _beginning(path: str) -> list[str]:
 
 def _body(body: str, size: int, *, append: bool, encoded: bool) -> list[str]:
     mark = "END_OF_FILE"
-    lines = body.split("\n")
-    while mark in lines:
+    while mark in body and mark in body.split("\n"):
         mark += "_"
     sink = '>>"$t"' if append else '>"$t"'
     work = "base64 -d" if encoded else f"head -c {size}"

@@ -69,10 +69,6 @@ class OpenRuns:
         self._owned.setdefault(owner, []).append(run)
         self._make_room(owner)
 
-    def resumed(self, run: Run, words: UserWords) -> None:
-        """Notes the words of the request that a run goes on with."""
-        self._runs[run] = self._runs[run]._replace(words=words)
-
     def remove(self, run: Run) -> None:
         """Removes a run that is no longer needed; it is closed in the background."""
         found = self._runs.pop(run, None)

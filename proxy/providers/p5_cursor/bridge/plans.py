@@ -274,6 +274,8 @@ def _pieces(
     data, calls = b"", 0
     while len(data) < size and calls < MAX_CALLS:
         room = max(LEAST_PIECE_BYTES, min(room, PIECE_BYTES))
+        if size - len(data) > room * (MAX_CALLS - calls):
+            return None
         count = min(room, size - len(data))
         output = yield from _by_shell(place, commands.piece_command(source, len(data), count))
         piece = commands.piece_back(output.text)
