@@ -150,16 +150,16 @@ def command_input(tool: ClientTool, folder: str, asked: _Command) -> dict[str, A
     )
 
 
-_MILLISECONDS = re.compile(r"milliseconds?|_?ms\b|Ms\b")
+_MILLISECONDS = re.compile(r"milliseconds?|(?:\b|_|[0-9])ms\b|Ms\b")
 _SECONDS = re.compile(r"\bseconds?|_s\b|_seconds\b")
 
 
 def _in_unit(tool: ClientTool, limit_ms: int) -> int | None:
-    """The limit in the tool's unit; None when it does not say which."""
+    """The limit in the tool's unit, or the most that it takes; None when it does not say which unit."""
     words = tool.words_of("timeout")
     if tool.declared is None or (tool.name == "Bash" and not _SECONDS.search(words)) or _MILLISECONDS.search(words):
-        return limit_ms
-    return -(-limit_ms // 1000) if _SECONDS.search(words) else None
+        return tool.at_most("timeout", limit_ms)
+    return tool.at_most("timeout", -(-limit_ms // 1000)) if _SECONDS.search(words) else None
 
 
 def _by_shell(place: Workplace, command: str) -> Generator[Step, Returned, CommandOutput]:

@@ -170,6 +170,12 @@ class ClientTool:
             return False
         return value >= _bound(schema, "minimum") and value > _bound(schema, "exclusiveMinimum")
 
+    def at_most(self, role: str, value: int) -> int:
+        """The value, or the largest that the tool takes in this role."""
+        schema = (self.declared or {}).get(self.members.get(role, ""))
+        most = schema.get("maximum") if isinstance(schema, Mapping) else None
+        return min(value, most) if isinstance(most, int) and not isinstance(most, bool) and most > 0 else value
+
     def words_of(self, role: str) -> str:
         """The description of the member of a role, with its name."""
         name = self.members.get(role, "")
