@@ -192,9 +192,9 @@ async def test_a_large_result_is_read_beside_the_loop(live: Live, monkeypatch: p
 
     monkeypatch.setattr(run_module, "result_text", noted)
     lines = "".join(f"{number:6}→some line\n" for number in range(1, 10_000))
-    for text in (lines, "short"):
+    for content in (lines, "short"):
         talk = Talk(live, "use Read: /etc/hosts")
-        await talk.turn(result(calls(await talk.turn())[0], text))
+        await talk.turn(result(calls(await talk.turn())[0], content))
     assert [thread is threading.main_thread() for thread in threads] == [False, True]
     await all_over(live)
 
