@@ -72,6 +72,7 @@ BOUNDS: Mapping[str, int] = {
     "Remembered._older": len(memos()) * MAX_VALUES,
     "Conversations._known": conversations.MAX_CONVERSATIONS,
     "OpenRuns._runs": open_runs.MAX_OPEN_RUNS,
+    "OpenRuns._owned": open_runs.MAX_OPEN_RUNS,
     "Continuations._entries": ContinuationLimits().owners,
     "Pool._waiting": PoolLimits().most,
 }

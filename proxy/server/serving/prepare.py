@@ -81,9 +81,11 @@ def choose(
 
     session              the session that aliases follow
     conversation, opening, stays  see `_Requested`
-    instead              given the route of the requested name, returns another model to serve, or None
+    instead              given the route of the requested name, returns another model to serve, or None; no declared
+                         model replaces that
     """
-    state, config = ledger.inquiry.state, ledger.inquiry.state.config()
+    state = ledger.inquiry.state
+    config = state.config()
     known, called = state.catalogs.of(config), normalise_model(named)
     affinity = state.sessions.affinity(session)
     ledger.session = conversation
@@ -95,17 +97,15 @@ def choose(
         found = route(other, known, alias_provider=config.alias_provider)
         ledger.note("info", "auto-review route selected", requestedModel=model, overrideModel=other)
         served = _served(ledger, config, other, found)
-        # no other model replaces one that we chose ourselves
         return Candidates(other, lambda model: _accounts(ledger, ticket, asked, model, served, ours=True))
     served = _served(ledger, config, model, found)
 
-    def accounts_of(model: str) -> Sequence[Candidate]:
-        if model == first:
-            return _accounts(ledger, ticket, asked, model, served)
-        another = route(model, known, alias_provider=config.alias_provider, affinity=affinity)
-        return _accounts(ledger, ticket, asked, model, _served(ledger, config, model, another))
+    def accounts_of(name: str) -> Sequence[Candidate]:
+        if name == model:
+            return _accounts(ledger, ticket, asked, name, served)
+        another = route(name, known, alias_provider=config.alias_provider, affinity=affinity)
+        return _accounts(ledger, ticket, asked, name, _served(ledger, config, name, another))
 
-    first = model
     return Candidates(
         model,
         accounts_of,
@@ -122,7 +122,8 @@ def _accounts(
     model. Raises BusyError."""
     inquiry, conversation = ledger.inquiry, asked.conversation
     inquiry.state.admission.select(ticket, served.label)
-    if conversation is None and inquiry.state.accounts.providers[served.label].ingress(model).tools is not None:
+    needs = inquiry.state.accounts.providers[served.label].ingress(model).tools is not None and not inquiry.counts
+    if conversation is None and needs:
         conversation = ledger.session = inquiry.own_session(asked.opening())
         ledger.note("info", "session_from_messages", session=conversation)
     chosen = inquiry.state.accounts.choose(

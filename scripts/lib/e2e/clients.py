@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from e2e import (
+    agents_on_p5,
     auto_mode_scenarios,
     balancer_scenarios,
     balancers,
@@ -66,6 +67,11 @@ def _node_sdk(sdk: node_sdks.NodeSdk) -> Client:
 
 _CLAUDE = (claude_code.install, claude_code.ClaudeCode)
 _NEWEST, _OLDER = claude_code.VERSIONS[:1], claude_code.VERSIONS[1:]
+_OPENCODE = (opencode.VERSIONS, opencode.install, node_agents.Opencode)
+_QWEN_CODE = (node_agents.QWEN_VERSIONS, node_agents.install_qwen, node_agents.QwenCode)
+_CONTINUE = (node_agents.CONTINUE_VERSIONS, node_agents.install_continue, node_agents.Continue)
+_PI = (node_agents.PI_VERSIONS, node_agents.install_pi, node_agents.Pi)
+_CLINE = (node_agents.CLINE_VERSIONS, node_agents.install_cline, node_agents.Cline)
 _BROWSER = (monitor_page_scenarios.VERSIONS, monitor_page_scenarios.install, OnNode)
 
 
@@ -122,6 +128,9 @@ CLIENTS = (
     Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.NEWEST),
     Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.TRANSPORTED, "websocket"),
     Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),
+    Client("codex on p5", codex.VERSIONS, codex.install, codex.Codex, agents_on_p5.CODEX),
+    Client("pi", *_PI, node_agents.PI),
+    Client("pi on p5", *_PI, agents_on_p5.PI),
     _node_sdk(node_sdks.AI_SDK),
     *(_framework(one) for one in python_agents.QUICK),
     Client("codex alone", codex.VERSIONS, codex.install, codex_alone.CodexAlone, codex_alone.SCENARIOS),
@@ -156,21 +165,14 @@ MORE = (
     Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.SLOW),
     Client("kimi-code alone", kimi_code.VERSIONS, kimi_code.install, kimi_code.KimiCode, kimi_code.SCENARIOS),
     Client("grok alone", grok_cli.VERSIONS, grok_cli.install, grok_cli.Grok, grok_cli.SCENARIOS),
-    Client("opencode", opencode.VERSIONS, opencode.install, node_agents.Opencode, node_agents.OPENCODE),
-    Client(
-        "qwen-code",
-        node_agents.QWEN_VERSIONS,
-        node_agents.install_qwen,
-        node_agents.QwenCode,
-        node_agents.QWEN_CODE,
-    ),
-    Client(
-        "continue",
-        node_agents.CONTINUE_VERSIONS,
-        node_agents.install_continue,
-        node_agents.Continue,
-        node_agents.CONTINUE,
-    ),
+    Client("opencode", *_OPENCODE, node_agents.OPENCODE),
+    Client("opencode on p5", *_OPENCODE, agents_on_p5.OPENCODE),
+    Client("qwen-code", *_QWEN_CODE, node_agents.QWEN_CODE),
+    Client("qwen-code on p5", *_QWEN_CODE, agents_on_p5.QWEN_CODE),
+    Client("continue", *_CONTINUE, node_agents.CONTINUE),
+    Client("continue on p5", *_CONTINUE, agents_on_p5.CONTINUE),
+    Client("cline", *_CLINE, node_agents.CLINE),
+    Client("cline on p5", *_CLINE, agents_on_p5.CLINE),
     *(_node_sdk(sdk) for sdk in node_sdks.MORE),
     *(_framework(one) for one in python_agents.MORE),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),

@@ -43,11 +43,11 @@ PATCH = """*** Begin Patch
 """
 
 
-def _world(codex: Codex, folder: Path, sandbox: Sandbox) -> dict[str, str]:
+def codex_world(codex: Codex, folder: Path, sandbox: Sandbox) -> dict[str, str]:
     return {**world_of(codex, folder, sandbox, free_port()), "CODEX_HOME": str(codex.home)}
 
 
-async def _turn(codex: Codex, world: Mapping[str, str], model: str, prompt: str, *words: str) -> Turn:
+async def launched_turn(codex: Codex, world: Mapping[str, str], model: str, prompt: str, *words: str) -> Turn:
     """A turn. Its prompt comes from a file, since it may be longer than an argument."""
     (file := codex.folder / "prompt").write_text(prompt)
     command = launch_command("codex", "--proxy-model", model, *_EXEC, *words, "-")
@@ -64,9 +64,9 @@ def _quiet(done: Turn) -> None:
 @SCENARIOS.add
 async def no_model_lacks_metadata(codex: Codex, folder: Path) -> None:
     async with Sandbox() as sandbox:
-        world = _world(codex, folder, sandbox)
+        world = codex_world(codex, folder, sandbox)
         for model in MODELS:
-            done = await _turn(codex, world, model, 'use exec_command: {"cmd": "echo from-$((1 + 1))"}')
+            done = await launched_turn(codex, world, model, 'use exec_command: {"cmd": "echo from-$((1 + 1))"}')
             _quiet(done)
             expect("from-2" in done.text, f"{model} ran a command", done.finished)
         given = [*(folder / "state" / "model-proxy" / "pickers").iterdir()]
@@ -79,7 +79,7 @@ def _edits_with(model: str) -> Scenario[Codex]:
         (codex.work / "greet.py").write_text('def greet():\n    return "hi"\n')
         async with Sandbox() as sandbox:
             prompt = f"use apply_patch: {json.dumps({'input': PATCH})}"
-            done = await _turn(codex, _world(codex, folder, sandbox), model, prompt)
+            done = await launched_turn(codex, codex_world(codex, folder, sandbox), model, prompt)
         _quiet(done)
         found = (codex.work / "greet.py").read_text(), (codex.work / "notes.txt").read_text()
         expect(
@@ -97,11 +97,11 @@ for _model in TRANSLATED:
 async def it_compacts_at_the_window_of_the_model(codex: Codex, folder: Path) -> None:
     """What fits the window of one model is compacted before it goes on with one that has a smaller window."""
     async with Sandbox() as sandbox:
-        world = _world(codex, folder, sandbox)
+        world = codex_world(codex, folder, sandbox)
         for model, compacts in (("kimi-k3", False), ("kimi-for-coding", True)):
-            first = await _turn(codex, world, model, "word " * 190_000)
+            first = await launched_turn(codex, world, model, "word " * 190_000)
             begun = len(sandbox.p2.requests)
-            later = await _turn(codex, world, model, "hello again", "resume", "--last")
+            later = await launched_turn(codex, world, model, "hello again", "resume", "--last")
             _quiet(first)
             _quiet(later)
             sizes = [len(json.dumps(received.body)) for received in [*sandbox.p2.requests][begun - 1 :]]
@@ -113,7 +113,7 @@ async def it_compacts_at_the_window_of_the_model(codex: Codex, folder: Path) -> 
 async def the_picker_lists_and_switches(codex: Codex, folder: Path) -> None:
     """`/model` on a terminal, and the window of the chosen model in `/status`."""
     async with Sandbox() as sandbox:
-        world = {**_world(codex, folder, sandbox), "LANG": "C.UTF-8"}
+        world = {**codex_world(codex, folder, sandbox), "LANG": "C.UTF-8"}
         trusted = f'[projects."{codex.work}"]\ntrust_level = "trusted"\n'
         (codex.home / "config.toml").write_text(trusted)
         command = launch_command("codex", "--proxy-model", "kimi-k3")

@@ -75,8 +75,8 @@ ROWS = (
         "codex",
         codex.VERSIONS,
         "Responses",
-        "tools, namespaces, thinking, images, search, schemas, changed models, faults, its page; p1 to p4",
-        "works; not with p5",
+        "tools, namespaces, thinking, images, search, schemas, changed models, faults, its page; p1 to p5",
+        "works; p5 in lenient mode",
     ),
     Row(
         "Anthropic SDK",
@@ -142,8 +142,8 @@ ROWS = (
         "opencode",
         opencode.VERSIONS,
         "Messages, Responses, chat",
-        "a tool round over each wire, its page; p1, p2, p4; also at the simulated p4 alone",
-        "works; OpenAI's wires on p1 in lenient mode; p5 over Messages only",
+        "a tool round over each wire, its page; p1, p2, p4; files and commands on p5; also at the simulated p4 alone",
+        "works; OpenAI's wires on p1 and p5 in lenient mode",
     ),
     Row(
         "Qwen Code",
@@ -151,8 +151,8 @@ ROWS = (
         "qwen-code",
         node_agents.QWEN_VERSIONS,
         "Messages, chat",
-        "a tool round over each wire, its page; p1, p2, p4",
-        "works; chat on p1 in lenient mode; p5 over Messages only",
+        "a tool round over each wire, its page; p1, p2, p4; files and commands on p5",
+        "works; chat on p1 and p5 in lenient mode",
     ),
     Row(
         "Continue",
@@ -160,8 +160,28 @@ ROWS = (
         "continue",
         node_agents.CONTINUE_VERSIONS,
         "Messages, Responses, chat",
-        "`cn`: a tool round over each wire, its page; p1, p2, p4. Not run: the extensions of editors",
-        "works; OpenAI's wires on p1 in lenient mode; p5 without tools",
+        "`cn`: a tool round over each wire, its page; p1, p2, p4; files and commands on p5. Not run: the extensions of "
+        "editors",
+        "works; OpenAI's wires on p1 and p5 in lenient mode",
+    ),
+    Row(
+        "pi",
+        "pi.md",
+        "pi",
+        node_agents.PI_VERSIONS,
+        "Messages, Responses, chat",
+        "a tool round over each wire, its page; p1, p2, p4; files and commands on p5",
+        "works; OpenAI's wires on p1 and p5 in lenient mode",
+    ),
+    Row(
+        "Cline",
+        "cline.md",
+        "cline",
+        node_agents.CLINE_VERSIONS,
+        "Messages, Responses, chat",
+        "the program in a terminal: a tool round over each wire, its page; p1, p2, p4; files and commands on p5, over "
+        "chat. Not run: the extensions of editors",
+        "works; OpenAI's wires in lenient mode",
     ),
     Row(
         "Claude Agent SDK, Python",

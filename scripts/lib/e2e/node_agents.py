@@ -148,8 +148,53 @@ class Continue(Agent):
         return {**await super().environment(), "CONTINUE_METRICS_ENABLED": "0", "CONTINUE_TELEMETRY_ENABLED": "0"}
 
 
+class Pi(Agent):
+    page, language, place, name = "pi.md", "json", ".pi/agent/models.json", "pi"
+    wires = (("anthropic-messages", MESSAGES_ONLY), ("openai-completions", LENIENT), ("openai-responses", LENIENT))
+    tool = f'use bash: {{"command": "{_COMMAND}"}}'
+
+    def configuration(self, page: str, wire: str | None, model: str) -> str:
+        if wire is None:
+            return page
+        found = json.loads(page)
+        provider = found["providers"]["model-proxy"]
+        address = provider["baseUrl"] if wire == "anthropic-messages" else f"{provider['baseUrl']}/v1"
+        provider.update(api=wire, baseUrl=address)
+        return json.dumps(found)
+
+    def arguments(self, wire: str, model: str) -> Sequence[str]:
+        return ("-p", "--model", f"model-proxy/{model}")
+
+    async def environment(self) -> dict[str, str]:
+        return {**await super().environment(), "PI_OFFLINE": "1", "PI_TELEMETRY": "0"}
+
+
+class Cline(Agent):
+    page, language, place, name = "cline.md", "json", ".cline/data/settings/providers.json", "cline"
+    wires = (("anthropic", MESSAGES_ONLY), ("openai-compatible", LENIENT), ("openai-native", LENIENT))
+    shown = ('You asked: "hello there"',) * 4
+    tool = f'use run_commands: {{"commands": ["{_COMMAND}"]}}'
+
+    def configuration(self, page: str, wire: str | None, model: str) -> str:
+        return page
+
+    def configure(self, url: str, wire: str | None = None, model: str = "") -> None:
+        super().configure(url, wire, model)
+        (self.home / self.place).with_name("global-settings.json").write_text('{"telemetryOptOut": true}')
+
+    def arguments(self, wire: str, model: str) -> Sequence[str]:
+        return ("-P", wire, "-m", model)
+
+    async def environment(self) -> dict[str, str]:
+        """Nothing goes on in the background, where it would outlive the scenario."""
+        switches = {"CLINE_SESSION_BACKEND_MODE": "local", "CLINE_NO_AUTO_UPDATE": "1"}
+        return {**await super().environment(), **switches}
+
+
 QWEN_VERSIONS = ("0.24.4",)
 CONTINUE_VERSIONS = ("1.5.47",)
+PI_VERSIONS = ("1.6.0",)
+CLINE_VERSIONS = ("3.0.65",)
 
 
 async def install_qwen(version: str, cache: Path) -> Path:
@@ -162,6 +207,19 @@ async def install_continue(version: str, cache: Path) -> Path:
     """The program of a version."""
     await install_node(cache)
     return await npm_install("@continuedev/cli", version, cache, "@continuedev/cli/dist/cn.js")
+
+
+async def install_pi(version: str, cache: Path) -> Path:
+    """The program of a version."""
+    await install_node(cache)
+    package = "@earendil-works/pi-coding-agent"
+    return await npm_install(package, version, cache, f"{package}/dist/bundle/cli.js")
+
+
+async def install_cline(version: str, cache: Path) -> Path:
+    """The program of a version."""
+    await install_node(cache)
+    return await npm_install("cline", version, cache, "cline/bin/cline")
 
 
 def _rounds_over(wire: str, settings: Mapping[str, str]) -> Scenario[Agent]:
@@ -198,4 +256,4 @@ def _scenarios(agent: type[Agent]) -> Scenarios[Agent]:
     return Scenarios([*(_rounds_over(*wire) for wire in agent.wires), _page()])
 
 
-OPENCODE, QWEN_CODE, CONTINUE = map(_scenarios, (Opencode, QwenCode, Continue))
+OPENCODE, QWEN_CODE, CONTINUE, PI, CLINE = map(_scenarios, (Opencode, QwenCode, Continue, Pi, Cline))

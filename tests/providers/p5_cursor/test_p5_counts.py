@@ -33,7 +33,11 @@ def fault_of(number: int) -> list[dict[str, Any]]:
 async def converse(live: Live, number: int) -> None:
     """Every third uses a tool, of which every ninth never comes back with the result."""
     live.sandbox.p5.script.replace(fault_of(number))
-    talk = Talk(live, "use Bash: ls" if number % 3 == 0 else f"hello {number % SESSIONS}", session=f"session-{number % SESSIONS}")
+    talk = Talk(
+        live,
+        "use Bash: ls" if number % 3 == 0 else f"hello {number % SESSIONS}",
+        session=f"session-{number % SESSIONS}",
+    )
     while True:
         answer = await talk.ask()
         if answer.status != 200 or answer.events[-1]["type"] == "error":

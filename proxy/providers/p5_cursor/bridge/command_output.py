@@ -29,9 +29,12 @@ class CommandOutput:
 
 
 def output_of(form: str, text: str, *, failed: bool) -> CommandOutput:
-    """What the result of a command says. `failed`: the client marks it as an error."""
+    """What the result of a command says. `failed`: the client marks it as an error, whose words are then all kept: there
+    Claude Code says the status in front of the output."""
     found = FORMS.get(form, _words_behind)(text)
-    return replace(found, status=1) if failed and found.status in (None, 0) and found.session is None else found
+    if not failed or found.session is not None:
+        return found
+    return replace(found, text=found.text if form in FORMS else text, status=found.status or 1)
 
 
 #: Codex CLI's `exec_command` and `write_stdin`.

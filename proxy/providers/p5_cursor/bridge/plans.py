@@ -83,6 +83,10 @@ class Workplace:
         return self.tools.get("run") if self.posix else None
 
 
+#: Of a client without tools.
+NOWHERE = Workplace(ClientTools())
+
+
 def plan_for(request: ExecRequest, place: Workplace) -> Plan | None:
     """The plan for a request; None when this client cannot serve it."""
     make = _PLANS.get(request.kind)
@@ -297,14 +301,13 @@ _NOT_WHOLE = "The client did not show the whole file, so it was not read. Read a
 
 
 def _write(request: ExecRequest, place: Workplace) -> Plan | None:
-    own, shell, data = place.tools.get("write"), place.shell, request.written_bytes
-    if own is not None and request.written is not None:
-        return _write_by_tool(request, own, place.tools.get("read"))
-    read = place.tools.get("read")
+    own, read, data = place.tools.get("write"), place.tools.get("read"), request.written_bytes
+    fits = place.shell is not None and len(data) <= commands.MAX_FILE_BYTES and commands.fits_shell(request.path)
+    changed = own is not None and own.form.lossy and b"\r" in data  # its line ends would be made alike
     alone = own is None and (read is None or read.form.alone)
-    if shell is None or not alone or len(data) > commands.MAX_FILE_BYTES or not commands.fits_shell(request.path):
-        return None
-    return _write_by_shell(request, place, data)
+    if fits and (changed or alone):
+        return _write_by_shell(request, place, data)
+    return _write_by_tool(request, own, read) if own is not None and request.written is not None else None
 
 
 #: How tools say that a file was written, and that it was not, at the beginning of their text.

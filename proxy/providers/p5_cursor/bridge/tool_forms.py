@@ -62,7 +62,7 @@ class Form:
     list_of  the member that holds a list of what is asked for, of which one is asked
     fixed   further members of the input
     output  how the tool reports the end of a command, a key of `command_output.FORMS`
-    lossy   whether its answers lose blanks, line ends or the end of the last line
+    lossy   whether it loses blanks, line ends or the end of the last line of a file
     alone   whether its client has no tool that writes a whole file, so that a command may
     most    characters that a command may have, 0 for no limit
     member  the member that must be there, where the same names also mean another form
@@ -110,6 +110,7 @@ FORMS: tuple[Form, ...] = (
     # Qwen Code, Gemini CLI
     Form("read", "readfile", ("path",), _RANGE, lossy=True, member="pages"),
     Form("read", "readfile", ("path",), _RANGE, lossy=True, member="absolute_path"),
+    Form("write", "writefile", ("path", "content"), lossy=True, member="record_as_artifact"),
     Form("run", "runshellcommand", ("command",), _COMMAND, output="labelled"),
     # Claude Code, Continue, pi, and programs
     Form("read", _READ_NAMES, ("path",), _RANGE),

@@ -105,7 +105,7 @@ _ABOUT = "<environment_context>"
 MAX_OPENING, MAX_ABOUT_CHARS = 8, 16_384
 
 #: How clients name their shell: Codex CLI, opencode, Qwen Code; in the description of a tool or in a prompt.
-_SHELL = re.compile(r"<shell>([^<\n]{1,100})</shell>|\b[Ss]hell: ([\w./\\-]{1,100})|active shell is ([\w.]{1,100})")
+_SHELL = re.compile(r"<shell>([^<\n]{1,100})</shell>|\b[Ss]hell: ([\w./\\-]{1,100})|active shell is (\w{1,100})")
 #: A client on Windows that names no shell runs PowerShell or cmd, Claude Code aside.
 _WINDOWS = re.compile(r"\bwin32\b|\bPowerShell\b|\bcmd\.exe\b", re.IGNORECASE)
 _POSIX_SHELLS = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash", "busybox"})

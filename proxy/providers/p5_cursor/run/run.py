@@ -21,9 +21,8 @@ from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_ATTEMPT, AttemptCapture, RequestCapture
 from proxy.observe.lifecycle import Log
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.plans import Returned, Step, Workplace, plan_for
+from proxy.providers.p5_cursor.bridge.plans import NOWHERE, Returned, Step, plan_for
 from proxy.providers.p5_cursor.bridge.results import result_text
-from proxy.providers.p5_cursor.bridge.tool_forms import ClientTools
 from proxy.providers.p5_cursor.catalog import LABEL
 from proxy.providers.p5_cursor.failures import PROFILE, end_error
 from proxy.providers.p5_cursor.run.calls import OpenCall, OpenCalls
@@ -77,7 +76,7 @@ class Run:
         silent: Callable[[Run], None],
     ) -> None:
         self.id = channels.id
-        self.place = Workplace(ClientTools())  # the client's tools that may be asked for
+        self.place = NOWHERE  # the client's tools that may be asked for
         self.workspace = workspace
         self.output = RunOutput()
         self.offered: OpenCall | None = None  # the call that the client has
@@ -183,6 +182,7 @@ class Run:
         await self._appends.close()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        self.place = NOWHERE
         self._tasks = []  # their outcomes keep references to everything they used
 
     # -- the stream
