@@ -1,8 +1,8 @@
 """Commands of a POSIX shell in place of a client's tools for files, and what they print. Pure.
 
-A file comes back byte by byte or not at all: its size is printed before it, a mark after it. Where the client changed
-anything on the way, the file is asked for again in pieces of base64. A file is written beside its place, and moved
-there when its size is right.
+A file comes back byte by byte or not at all: a mark and its size are printed before it, a mark after it. Where the
+client changed anything on the way, the file is asked for again in pieces of base64. A file is written beside its place,
+and moved there when its size is right.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from posixpath import basename, dirname, join
@@ -24,18 +24,16 @@ WRITTEN_AT_ONCE = 90_000
 #: Lines that a search prints, and entries of a folder.
 MAX_LINES = 2000
 
-#: Printed after a file, and around a piece of it.
-END = "[end of file]"
+#: Printed before the size of a file and after the file, and around a piece of it.
+START, END = "[begin of file]", "[end of file]"
 PIECE, PIECE_END = "[piece of file]", "[end of piece]"
 #: Printed when a file was written.
 WRITTEN = "[written: {size} bytes]"
 #: Printed when what arrived in the shell is not what was sent.
 DIFFERS = "[bytes differ]"
 
-#: A line that may be the size of a file.
-_SIZE_LINE = re.compile(r"^[ \t]*([0-9]{1,12})(?: [^\n]*)?$", re.MULTILINE)
-#: Lines before the size, as a shell may print when it starts.
-MAX_LINES_BEFORE = 40
+#: The mark and the size. Without the mark, a line of a shell that starts, or one of the file, could be a size.
+_SIZE = re.compile(rf"^{re.escape(START)}[ \t\r]*\n[ \t]*([0-9]{{1,12}})(?:[ \t\r][^\n]*)?\n", re.MULTILINE)
 #: Characters that some client may change on the way to its shell.
 _ODD = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -88,46 +86,42 @@ class Source:
 
 
 def read_command(source: Source) -> str:
-    """Prints the size, the bytes and the mark.
+    """Prints the size, the bytes and the marks, with commands that only read.
 
     >>> print(read_command(Source("/w/a.txt")))
-    wc -c '/w/a.txt' && cat '/w/a.txt' && echo '[end of file]'
+    echo '[begin of file]' && wc -c '/w/a.txt' && cat '/w/a.txt' && echo '[end of file]'
     """
     return f"{size_command(source)} && {source.command} && echo '{END}'"
 
 
 def size_command(source: Source) -> str:
     """Prints the size."""
-    return f"wc -c {_named(source.path)}" if source.whole else f"{source.command} | wc -c"
+    size = f"wc -c {_named(source.path)}" if source.whole else f"{source.command} | wc -c"
+    return f"echo '{START}' && {size}"
 
 
 def read_back(printed: str) -> bytes | None:
     """The bytes in what `read_command` printed; None when they are not all there, and unchanged."""
-    data = printed.encode("utf-8", "surrogatepass")
-    for size, start in _sizes(printed):
-        begin = len(printed[:start].encode("utf-8", "surrogatepass"))
-        rest = data[begin + size :]
-        if rest.strip() == END.encode():
-            return data[begin : begin + size]
-    return None
+    found = _SIZE.search(printed)
+    if found is None:
+        return None
+    data, size = printed[found.end() :].encode("utf-8", "surrogatepass"), int(found[1])
+    return data[:size] if data.startswith(END.encode(), size) else None
 
 
 def size_of(printed: str) -> int | None:
     """The size of the file, as `read_command` printed it before the file."""
-    return next((size for size, _ in _sizes(printed)), None)
+    found = _SIZE.search(printed)
+    return None if found is None else int(found[1])
 
 
-def _sizes(printed: str) -> Iterator[tuple[int, int]]:
-    """Sizes that the first lines may be, each with where the bytes then begin."""
-    place = 0
-    for _ in range(MAX_LINES_BEFORE):
-        end = printed.find("\n", place)
-        if end < 0:
-            return
-        found = _SIZE_LINE.fullmatch(printed, place, end)
-        if found is not None:
-            yield int(found[1]), end + 1
-        place = end + 1
+def complaint(printed: str) -> str:
+    """What was printed in place of a file.
+
+    >>> complaint("[begin of file]\\nwc: /w/a.txt: No such file or directory\\n")
+    'wc: /w/a.txt: No such file or directory'
+    """
+    return re.sub(rf"^{re.escape(START)}\s*", "", printed, flags=re.MULTILINE).strip()
 
 
 def piece_command(source: Source, start: int, count: int) -> str:

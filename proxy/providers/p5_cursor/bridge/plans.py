@@ -245,12 +245,12 @@ def _read_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     data, size = commands.read_back(output.text), commands.size_of(output.text)
     if data is None:
         if output.status not in (None, 0) and commands.END not in output.text:
-            return read_error(request, output.text.strip() or FAILED)
+            return read_error(request, commands.complaint(output.text) or FAILED)
         if size is None:  # the client shows the end only, or nothing
             told = yield from _by_shell(place, commands.size_command(source))
             size = commands.size_of(f"{told.text.strip()}\n")
-        if size is None:
-            return read_error(request, output.text.strip()[:MAX_ERROR_CHARS] or FAILED)
+        if not size:  # an empty file would be whole; a folder has the size 0 as well
+            return read_error(request, commands.complaint(output.text)[:MAX_ERROR_CHARS] or FAILED)
         if size > commands.MAX_FILE_BYTES:
             return read_error(request, _too_large(size))
         data = yield from _pieces(source, place, size, len(output.text))
