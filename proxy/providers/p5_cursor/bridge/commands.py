@@ -170,7 +170,8 @@ def write_script(path: str, data: bytes, *, encoded: bool = False, most: int = 0
     text = None if encoded else _plain_text(data)
     room = max(min(WRITTEN_AT_ONCE, most - 1000 if most else WRITTEN_AT_ONCE), 1000)
     pieces = _encoded_pieces(data, room) if text is None else _text_pieces(text, room)
-    beside = join(dirname(path), f".{basename(path)[:100]}.{hashlib.sha256(data).hexdigest()[:8]}.part")
+    name = basename(path).encode("utf-8", "surrogatepass")[:100].decode("utf-8", "ignore")
+    beside = join(dirname(path), f".{name}.{hashlib.sha256(data).hexdigest()[:8]}.part")
     names = f"f={_named(path)}\nt={_named(beside)}"
     commands = []
     for number, (body, size) in enumerate(pieces):
