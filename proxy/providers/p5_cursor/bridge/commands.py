@@ -253,15 +253,19 @@ def _encoded_pieces(data: bytes, room: int) -> list[tuple[str, int]]:
 
 def list_command(path: str) -> str:
     """Prints the entries of a folder, folders with a slash behind them."""
-    return f"ls -1Ap {_named(path)} | head -n {MAX_LINES} && test -d {_named(path)} && echo '{END}'"
+    return f"echo '{START}' && ls -1Ap {_named(path)} | head -n {MAX_LINES} && test -d {_named(path)} && echo '{END}'"
 
 
 def listed(printed: str, path: str, ignore: Sequence[str]) -> dict[str, Any] | None:
     """An `LsDirectoryTreeNode` of what `list_command` printed; None when it is not all there."""
     lines = printed.rstrip().split("\n")
-    if lines[-1:] != [END]:
+    if lines[-1] != END or START not in lines:
         return None
-    names = [line for line in lines[:-1] if line and not any(fnmatchcase(line.rstrip("/"), one) for one in ignore)]
+    names = [
+        line
+        for line in lines[lines.index(START) + 1 : -1]
+        if line and not any(fnmatchcase(line.rstrip("/"), one) for one in ignore)
+    ]
     folders = [name.rstrip("/") for name in names if name.endswith("/")]
     files = [name for name in names if not name.endswith("/")]
     return {
@@ -286,8 +290,8 @@ def search_command(args: Mapping[str, Any], path: str) -> str:
     pattern, glob = str(args.get("pattern") or ""), str(args.get("glob") or "")
     place = _named(path)
     if not pattern:
-        name = f" -name {quoted(glob.rpartition('/')[2])}" if glob else ""
-        found = f"find {place} -type f{name} -not -path '*/.git/*'"
+        name = " -o ".join(f"-name {quoted(one)}" for one in _names(glob))
+        found = f"find {place} -type f" + (f" '(' {name} ')'" if glob else "") + " -not -path '*/.git/*'"
         return f"{found} | head -n {MAX_LINES}; test -e {place} && echo '{END}'"
     mode = args.get("output_mode")
     rg, grep = ["rg --no-config --no-heading --color never -nH"], ["grep -rnIHE"]
@@ -304,7 +308,7 @@ def search_command(args: Mapping[str, Any], path: str) -> str:
         rg.append(f"-t {quoted(str(args['type']))}")
     if glob:
         rg.append(f"-g {quoted(glob)}")
-        grep.append(f"--include={quoted(glob.rpartition('/')[2])}")
+        grep += [f"--include={quoted(one)}" for one in _names(glob)]
     if mode in ("files_with_matches", "count"):
         rg.append("-l" if mode == "files_with_matches" else "-c")
         grep.append("-l" if mode == "files_with_matches" else "-c")
@@ -313,7 +317,28 @@ def search_command(args: Mapping[str, Any], path: str) -> str:
     return f"{{ {search}; }} | head -n {MAX_LINES}; test -e {place} && echo '{END}'"
 
 
-_MATCH = re.compile(r"(.+?)([:-])([1-9][0-9]*)\2(.*)")
+_MATCH = re.compile(r"(.+?):([1-9][0-9]*):(.*)")
+#: One choice in a glob, and most patterns that one stands for.
+_CHOICE = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
+MAX_NAMES = 64
+
+
+def _names(glob: str) -> list[str]:
+    """The patterns of file names in a glob, since find and grep know no choices.
+
+    >>> _names("src/**/*.{ts,tsx}")
+    ['*.ts', '*.tsx']
+    """
+    globs = [glob]
+    while len(globs) < MAX_NAMES and (choices := [one for one in globs if _CHOICE.fullmatch(one)]):
+        globs = [one for one in globs if one not in choices]
+        for found in map(_CHOICE.fullmatch, choices):
+            globs += [f"{found[1]}{word}{found[3]}" for word in found[2].split(",")] if found else []
+    return list(dict.fromkeys(one.rpartition("/")[2] for one in globs))
+
+
+#: A line beside a match; names of files may have such a part as well.
+_BESIDE = re.compile(r"-([1-9][0-9]*)-")
 _COUNT = re.compile(r"(.+):([0-9]+)")
 
 
@@ -348,16 +373,21 @@ def _counts(lines: list[str], cut: bool) -> dict[str, Any]:
 
 
 def _matches(lines: list[str], cut: bool) -> dict[str, Any]:
+    named = {row[1] for line in lines if (row := _MATCH.fullmatch(line)) is not None}
+    # a line beside a match may look like a match in a file whose name begins with that of the true one
+    known = {name for name in named if not any(name[: part.start()] in named for part in _BESIDE.finditer(name))}
     files: dict[str, list[dict[str, Any]]] = {}
     matched = 0
     for line in lines:
         row = _MATCH.fullmatch(line)
-        if row is None:
+        if row is not None and row[1] in known:
+            matched += 1
+            files.setdefault(row[1], []).append({"line_number": int(row[2]), "content": row[3]})
             continue
-        context = row[2] == "-"
-        matched += not context
-        one = {"line_number": int(row[3]), "content": row[4], **({"is_context_line": True} if context else {})}
-        files.setdefault(row[1], []).append(one)
+        part = next((part for part in _BESIDE.finditer(line) if line[: part.start()] in known), None)
+        if part is not None:
+            one = {"line_number": int(part[1]), "content": line[part.end() :], "is_context_line": True}
+            files.setdefault(line[: part.start()], []).append(one)
     matches = [{"file": name, "matches": found} for name, found in files.items()]
     totals = {"total_lines": sum(map(len, files.values())), "total_matched_lines": matched}
     return {"content": {"matches": matches, **totals, **_is_cut(cut)}}
