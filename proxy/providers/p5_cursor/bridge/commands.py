@@ -217,8 +217,7 @@ def _ending(size: int) -> list[str]:
     """A link is followed to the file that it names."""
     return [
         f'[ "$(wc -c <"$t")" -eq {size} ] || {{ echo \'{DIFFERS}\'; exit 1; }}',
-        'mv -f "$t" "$(readlink -f "$f" 2>/dev/null || echo "$f")"',
-        f"echo '{WRITTEN.format(size=size)}'",
+        f'mv -f "$t" "$(readlink -f "$f" 2>/dev/null || echo "$f")" && echo \'{WRITTEN.format(size=size)}\'',
     ]
 
 
