@@ -2,7 +2,7 @@
 
 A file comes back byte by byte or not at all: a mark and its size are printed before it, a mark after it. Where the
 client changed anything on the way, the file is asked for again in pieces of base64. A file is written beside its place,
-and moved there when its size is right.
+and moved there when its checksum is right.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ DIFFERS = "[bytes differ]"
 
 #: The mark and the size. Without the mark, a line of a shell that starts, or one of the file, could be a size.
 _SIZE = re.compile(rf"^{re.escape(START)}[ \t\r]*\n[ \t]*([0-9]{{1,12}})(?:[ \t\r][^\n]*)?\n", re.MULTILINE)
+_NO_CHARACTER = "\ufffd".encode()
 #: Characters that some client may change on the way to its shell.
 _ODD = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -106,7 +107,8 @@ def read_back(printed: str) -> bytes | None:
     if found is None:
         return None
     data, size = printed[found.end() :].encode("utf-8", "surrogatepass"), int(found[1])
-    return data[:size] if data.startswith(END.encode(), size) else None
+    # a client may put one sign in place of as many bytes that are no text
+    return data[:size] if data.startswith(END.encode(), size) and _NO_CHARACTER not in data[:size] else None
 
 
 def size_of(printed: str) -> int | None:
@@ -183,7 +185,7 @@ def write_script(path: str, data: bytes, *, encoded: bool = False, most: int = 0
             lines += _beginning(path)
         lines += _body(body, size, append=number > 0, encoded=text is None)
         if last:
-            lines += _ending(len(data))
+            lines += _ending(data)
         commands.append("\n".join((*lines, ")")))
     undo = f"t={_named(beside)}\n{_UNDO}"
     return Script(tuple(commands), undo, len(data))
@@ -213,12 +215,29 @@ def _body(body: str, size: int, *, append: bool, encoded: bool) -> list[str]:
     return [f"{work} {sink} <<'{mark}'", body, mark]
 
 
-def _ending(size: int) -> list[str]:
-    """A link is followed to the file that it names."""
+def _ending(data: bytes) -> list[str]:
+    """The file must be the one that was meant: a client that takes a byte away may still leave the right size, with the
+    line end before the mark. A link is followed to the file that it names."""
     return [
-        f'[ "$(wc -c <"$t")" -eq {size} ] || {{ echo \'{DIFFERS}\'; exit 1; }}',
-        f'mv -f "$t" "$(readlink -f "$f" 2>/dev/null || echo "$f")" && echo \'{WRITTEN.format(size=size)}\'',
+        'set -- $(cksum <"$t")',
+        f'[ "$1 $2" = "{_checksum(data)} {len(data)}" ] || {{ echo \'{DIFFERS}\'; exit 1; }}',
+        f'mv -f "$t" "$(readlink -f "$f" 2>/dev/null || echo "$f")" && echo \'{WRITTEN.format(size=len(data))}\'',
     ]
+
+
+#: byte -> the byte with its bits in the other order
+_MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
+
+def _checksum(data: bytes) -> int:
+    """What `cksum` prints: the usual sum of the bytes and of their number, with all bits in the other order.
+
+    >>> _checksum(b"a\\n")
+    2418082923
+    """
+    number = len(data).to_bytes((len(data).bit_length() + 7) // 8, "little")
+    found = binascii.crc32((data + number).translate(_MIRRORED), 0xFFFF_FFFF) ^ 0xFFFF_FFFF
+    return int(f"{found:032b}"[::-1], 2) ^ 0xFFFF_FFFF
 
 
 def _plain_text(data: bytes) -> str | None:
