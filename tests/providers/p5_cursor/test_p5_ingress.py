@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core.openai_bodies import MINIMAL, SURFACES, function_tool, parse
+from core.openai_bodies import MINIMAL, SURFACES, function_tool, parse, refusal
 from samples import rows
 
 from proxy.core.invalid import InvalidRequest
@@ -139,6 +139,21 @@ def test_a_body_is_accepted(surface: str) -> None:
         offering(surface, "Bash", stream=True, tool_choice="none"),
     ):
         assert parse(surface, "p5", "s", **members).stream
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_lenient_mode_takes_tools_of_any_name_with_or_without_a_stream_and_a_session(surface: str) -> None:
+    for members in (
+        offering(surface, "Read", "Grep"),
+        offering(surface, "exec_command", stream=True),
+        offering(surface, "read", tool_choice="none"),
+    ):
+        for session in (None, "s"):
+            tools = parse(surface, "p5", session, lenient=True, **members).request["tools"]
+            assert [tool["name"] for tool in tools] == [
+                tool.get("name") or tool["function"]["name"] for tool in members["tools"]
+            ]
+    assert refusal(surface, "p5", lenient=True, **pictured(surface)) == (PICTURE[surface], UNSUPPORTED)
 
 
 @rows("family", [CHAT, RESPONSES])

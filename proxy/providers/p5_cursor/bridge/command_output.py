@@ -29,7 +29,7 @@ class CommandOutput:
 
 
 def output_of(form: str, text: str, *, failed: bool) -> CommandOutput:
-    """What the result of a command says. `failed`: the client marks it as an error, whose words are then all kept: there
+    """What the result of a command says. `failed`: the client marks it as an error, whose words are then all kept, since
     Claude Code says the status in front of the output."""
     found = FORMS.get(form, _words_behind)(text)
     if not failed or found.session is not None:
@@ -81,7 +81,7 @@ def _status(text: str) -> CommandOutput:
 _LABELLED_HEAD = re.compile(r"(?:Command: .*?\n)?Directory: [^\n]*\n(?:Output|Stdout): ", re.DOTALL)
 _LABELLED_TAIL = re.compile(
     r"\n(?:Stderr: (?P<stderr>.*)\n)?Error: (?P<error>[^\n]*)\nExit Code: (?P<status>-?[0-9]+|\(none\))\n"
-    r"Signal: [^\n]*(?:\n(?:Background PIDs|Process Group PGID): [^\n]*)?\s*\Z",
+    r"Signal: [^\n]*(?:\n(?:Background PIDs|Process Group PGID): [^\n]*){0,2}\s*\Z",
     re.DOTALL,
 )
 _NOTHING = ("(empty)", "(none)")

@@ -1,8 +1,8 @@
 """Commands of a POSIX shell in place of a client's tools for files, and what they print. Pure.
 
-A file comes back byte by byte or not at all: its size is printed before it, a mark after it. Where the client changed
-anything on the way, the file is asked for again in pieces of base64. A file is written beside its place, and moved
-there when its size is right.
+A file comes back byte by byte or not at all: a mark and its size are printed before it, a mark after it. Where the
+client changed anything on the way, the file is asked for again in pieces of base64. A file is written beside its place,
+and moved there when its checksum is right.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from posixpath import basename, dirname, join
@@ -24,18 +24,17 @@ WRITTEN_AT_ONCE = 90_000
 #: Lines that a search prints, and entries of a folder.
 MAX_LINES = 2000
 
-#: Printed after a file, and around a piece of it.
-END = "[end of file]"
+#: Printed before the size of a file and after the file, and around a piece of it.
+START, END = "[begin of file]", "[end of file]"
 PIECE, PIECE_END = "[piece of file]", "[end of piece]"
 #: Printed when a file was written.
 WRITTEN = "[written: {size} bytes]"
 #: Printed when what arrived in the shell is not what was sent.
 DIFFERS = "[bytes differ]"
 
-#: A line that may be the size of a file.
-_SIZE_LINE = re.compile(r"^[ \t]*([0-9]{1,12})(?: [^\n]*)?$", re.MULTILINE)
-#: Lines before the size, as a shell may print when it starts.
-MAX_LINES_BEFORE = 40
+#: The mark and the size. Without the mark, a line of a shell that starts, or one of the file, could be a size.
+_SIZE = re.compile(rf"^{re.escape(START)}[ \t\r]*\n[ \t]*([0-9]{{1,12}})(?:[ \t\r][^\n]*)?\n", re.MULTILINE)
+_NO_CHARACTER = "\ufffd".encode()
 #: Characters that some client may change on the way to its shell.
 _ODD = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -88,46 +87,43 @@ class Source:
 
 
 def read_command(source: Source) -> str:
-    """Prints the size, the bytes and the mark.
+    """Prints the size, the bytes and the marks, with commands that only read.
 
     >>> print(read_command(Source("/w/a.txt")))
-    wc -c '/w/a.txt' && cat '/w/a.txt' && echo '[end of file]'
+    echo '[begin of file]' && wc -c '/w/a.txt' && cat '/w/a.txt' && echo '[end of file]'
     """
     return f"{size_command(source)} && {source.command} && echo '{END}'"
 
 
 def size_command(source: Source) -> str:
     """Prints the size."""
-    return f"wc -c {_named(source.path)}" if source.whole else f"{source.command} | wc -c"
+    size = f"wc -c {_named(source.path)}" if source.whole else f"{source.command} | wc -c"
+    return f"echo '{START}' && {size}"
 
 
 def read_back(printed: str) -> bytes | None:
     """The bytes in what `read_command` printed; None when they are not all there, and unchanged."""
-    data = printed.encode("utf-8", "surrogatepass")
-    for size, start in _sizes(printed):
-        begin = len(printed[:start].encode("utf-8", "surrogatepass"))
-        rest = data[begin + size :]
-        if rest.strip() == END.encode():
-            return data[begin : begin + size]
-    return None
+    found = _SIZE.search(printed)
+    if found is None:
+        return None
+    data, size = printed[found.end() :].encode("utf-8", "surrogatepass"), int(found[1])
+    # a client may put one sign in place of as many bytes that are no text
+    return data[:size] if data.startswith(END.encode(), size) and _NO_CHARACTER not in data[:size] else None
 
 
 def size_of(printed: str) -> int | None:
     """The size of the file, as `read_command` printed it before the file."""
-    return next((size for size, _ in _sizes(printed)), None)
+    found = _SIZE.search(printed)
+    return None if found is None else int(found[1])
 
 
-def _sizes(printed: str) -> Iterator[tuple[int, int]]:
-    """Sizes that the first lines may be, each with where the bytes then begin."""
-    place = 0
-    for _ in range(MAX_LINES_BEFORE):
-        end = printed.find("\n", place)
-        if end < 0:
-            return
-        found = _SIZE_LINE.fullmatch(printed, place, end)
-        if found is not None:
-            yield int(found[1]), end + 1
-        place = end + 1
+def complaint(printed: str) -> str:
+    """What was printed in place of a file.
+
+    >>> complaint("[begin of file]\\nwc: /w/a.txt: No such file or directory\\n")
+    'wc: /w/a.txt: No such file or directory'
+    """
+    return re.sub(rf"^{re.escape(START)}\s*", "", printed, flags=re.MULTILINE).strip()
 
 
 def piece_command(source: Source, start: int, count: int) -> str:
@@ -176,7 +172,8 @@ def write_script(path: str, data: bytes, *, encoded: bool = False, most: int = 0
     text = None if encoded else _plain_text(data)
     room = max(min(WRITTEN_AT_ONCE, most - 1000 if most else WRITTEN_AT_ONCE), 1000)
     pieces = _encoded_pieces(data, room) if text is None else _text_pieces(text, room)
-    beside = join(dirname(path), f".{basename(path)[:100]}.{hashlib.sha256(data).hexdigest()[:8]}.part")
+    name = basename(path).encode("utf-8", "surrogatepass")[:100].decode("utf-8", "ignore")
+    beside = join(dirname(path), f".{name}.{hashlib.sha256(data).hexdigest()[:8]}.part")
     names = f"f={_named(path)}\nt={_named(beside)}"
     commands = []
     for number, (body, size) in enumerate(pieces):
@@ -188,7 +185,7 @@ def write_script(path: str, data: bytes, *, encoded: bool = False, most: int = 0
             lines += _beginning(path)
         lines += _body(body, size, append=number > 0, encoded=text is None)
         if last:
-            lines += _ending(len(data))
+            lines += _ending(data)
         commands.append("\n".join((*lines, ")")))
     undo = f"t={_named(beside)}\n{_UNDO}"
     return Script(tuple(commands), undo, len(data))
@@ -217,13 +214,29 @@ def _body(body: str, size: int, *, append: bool, encoded: bool) -> list[str]:
     return [f"{work} {sink} <<'{mark}'", body, mark]
 
 
-def _ending(size: int) -> list[str]:
-    """A link is followed to the file that it names."""
+def _ending(data: bytes) -> list[str]:
+    """The file must be the one that was meant: a client that takes a byte away may still leave the right size, with the
+    line end before the mark. A link is followed to the file that it names."""
     return [
-        f'[ "$(wc -c <"$t")" -eq {size} ] || {{ echo \'{DIFFERS}\'; exit 1; }}',
-        'mv -f "$t" "$(readlink -f "$f" 2>/dev/null || echo "$f")"',
-        f"echo '{WRITTEN.format(size=size)}'",
+        'set -- $(cksum <"$t")',
+        f'[ "$1 $2" = "{_checksum(data)} {len(data)}" ] || {{ echo \'{DIFFERS}\'; exit 1; }}',
+        f'mv -f "$t" "$(readlink -f "$f" 2>/dev/null || echo "$f")" && echo \'{WRITTEN.format(size=len(data))}\'',
     ]
+
+
+#: byte -> the byte with its bits in the other order
+_MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
+
+def _checksum(data: bytes) -> int:
+    """What `cksum` prints: the usual sum of the bytes and of their number, with all bits in the other order.
+
+    >>> _checksum(b"a\\n")
+    2418082923
+    """
+    number = len(data).to_bytes((len(data).bit_length() + 7) // 8, "little")
+    found = binascii.crc32((data + number).translate(_MIRRORED), 0xFFFF_FFFF) ^ 0xFFFF_FFFF
+    return int(f"{found:032b}"[::-1], 2) ^ 0xFFFF_FFFF
 
 
 def _plain_text(data: bytes) -> str | None:
@@ -257,15 +270,19 @@ def _encoded_pieces(data: bytes, room: int) -> list[tuple[str, int]]:
 
 def list_command(path: str) -> str:
     """Prints the entries of a folder, folders with a slash behind them."""
-    return f"ls -1Ap {_named(path)} | head -n {MAX_LINES} && test -d {_named(path)} && echo '{END}'"
+    return f"echo '{START}' && ls -1Ap {_named(path)} | head -n {MAX_LINES} && test -d {_named(path)} && echo '{END}'"
 
 
 def listed(printed: str, path: str, ignore: Sequence[str]) -> dict[str, Any] | None:
     """An `LsDirectoryTreeNode` of what `list_command` printed; None when it is not all there."""
     lines = printed.rstrip().split("\n")
-    if lines[-1:] != [END]:
+    if lines[-1] != END or START not in lines:
         return None
-    names = [line for line in lines[:-1] if line and not any(fnmatchcase(line.rstrip("/"), one) for one in ignore)]
+    names = [
+        line
+        for line in lines[lines.index(START) + 1 : -1]
+        if line and not any(fnmatchcase(line.rstrip("/"), one) for one in ignore)
+    ]
     folders = [name.rstrip("/") for name in names if name.endswith("/")]
     files = [name for name in names if not name.endswith("/")]
     return {
@@ -290,8 +307,8 @@ def search_command(args: Mapping[str, Any], path: str) -> str:
     pattern, glob = str(args.get("pattern") or ""), str(args.get("glob") or "")
     place = _named(path)
     if not pattern:
-        name = f" -name {quoted(glob.rpartition('/')[2])}" if glob else ""
-        found = f"find {place} -type f{name} -not -path '*/.git/*'"
+        name = " -o ".join(f"-name {quoted(one)}" for one in _names(glob))
+        found = f"find {place} -type f" + (f" '(' {name} ')'" if glob else "") + " -not -path '*/.git/*'"
         return f"{found} | head -n {MAX_LINES}; test -e {place} && echo '{END}'"
     mode = args.get("output_mode")
     rg, grep = ["rg --no-config --no-heading --color never -nH"], ["grep -rnIHE"]
@@ -308,7 +325,7 @@ def search_command(args: Mapping[str, Any], path: str) -> str:
         rg.append(f"-t {quoted(str(args['type']))}")
     if glob:
         rg.append(f"-g {quoted(glob)}")
-        grep.append(f"--include={quoted(glob.rpartition('/')[2])}")
+        grep += [f"--include={quoted(one)}" for one in _names(glob)]
     if mode in ("files_with_matches", "count"):
         rg.append("-l" if mode == "files_with_matches" else "-c")
         grep.append("-l" if mode == "files_with_matches" else "-c")
@@ -317,7 +334,28 @@ def search_command(args: Mapping[str, Any], path: str) -> str:
     return f"{{ {search}; }} | head -n {MAX_LINES}; test -e {place} && echo '{END}'"
 
 
-_MATCH = re.compile(r"(.+?)([:-])([1-9][0-9]*)\2(.*)")
+_MATCH = re.compile(r"(.+?):([1-9][0-9]*):(.*)")
+#: One choice in a glob, and most patterns that one stands for.
+_CHOICE = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
+MAX_NAMES = 64
+
+
+def _names(glob: str) -> list[str]:
+    """The patterns of file names in a glob, since find and grep know no choices.
+
+    >>> _names("src/**/*.{ts,tsx}")
+    ['*.ts', '*.tsx']
+    """
+    globs = [glob]
+    while len(globs) < MAX_NAMES and (choices := [one for one in globs if _CHOICE.fullmatch(one)]):
+        globs = [one for one in globs if one not in choices]
+        for found in map(_CHOICE.fullmatch, choices):
+            globs += [f"{found[1]}{word}{found[3]}" for word in found[2].split(",")] if found else []
+    return list(dict.fromkeys(one.rpartition("/")[2] for one in globs))
+
+
+#: A line beside a match; names of files may have such a part as well.
+_BESIDE = re.compile(r"-([1-9][0-9]*)-")
 _COUNT = re.compile(r"(.+):([0-9]+)")
 
 
@@ -352,16 +390,21 @@ def _counts(lines: list[str], cut: bool) -> dict[str, Any]:
 
 
 def _matches(lines: list[str], cut: bool) -> dict[str, Any]:
+    named = {row[1] for line in lines if (row := _MATCH.fullmatch(line)) is not None}
+    # a line beside a match may look like a match in a file whose name begins with that of the true one
+    known = {name for name in named if not any(name[: part.start()] in named for part in _BESIDE.finditer(name))}
     files: dict[str, list[dict[str, Any]]] = {}
     matched = 0
     for line in lines:
         row = _MATCH.fullmatch(line)
-        if row is None:
+        if row is not None and row[1] in known:
+            matched += 1
+            files.setdefault(row[1], []).append({"line_number": int(row[2]), "content": row[3]})
             continue
-        context = row[2] == "-"
-        matched += not context
-        one = {"line_number": int(row[3]), "content": row[4], **({"is_context_line": True} if context else {})}
-        files.setdefault(row[1], []).append(one)
+        part = next((part for part in _BESIDE.finditer(line) if line[: part.start()] in known), None)
+        if part is not None:
+            one = {"line_number": int(part[1]), "content": line[part.end() :], "is_context_line": True}
+            files.setdefault(line[: part.start()], []).append(one)
     matches = [{"file": name, "matches": found} for name, found in files.items()]
     totals = {"total_lines": sum(map(len, files.values())), "total_matched_lines": matched}
     return {"content": {"matches": matches, **totals, **_is_cut(cut)}}

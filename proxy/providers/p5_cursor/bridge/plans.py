@@ -154,16 +154,16 @@ def command_input(tool: ClientTool, folder: str, asked: _Command) -> dict[str, A
     )
 
 
-_MILLISECONDS = re.compile(r"milliseconds?|_?ms\b|Ms\b")
+_MILLISECONDS = re.compile(r"milliseconds?|(?:\b|_|[0-9])ms\b|Ms\b")
 _SECONDS = re.compile(r"\bseconds?|_s\b|_seconds\b")
 
 
 def _in_unit(tool: ClientTool, limit_ms: int) -> int | None:
-    """The limit in the tool's unit; None when it does not say which."""
+    """The limit in the tool's unit, or the most that it takes; None when it does not say which unit."""
     words = tool.words_of("timeout")
     if tool.declared is None or (tool.name == "Bash" and not _SECONDS.search(words)) or _MILLISECONDS.search(words):
-        return limit_ms
-    return -(-limit_ms // 1000) if _SECONDS.search(words) else None
+        return tool.at_most("timeout", limit_ms)
+    return tool.at_most("timeout", -(-limit_ms // 1000)) if _SECONDS.search(words) else None
 
 
 def _by_shell(place: Workplace, command: str) -> Generator[Step, Returned, CommandOutput]:
@@ -245,12 +245,12 @@ def _read_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     data, size = commands.read_back(output.text), commands.size_of(output.text)
     if data is None:
         if output.status not in (None, 0) and commands.END not in output.text:
-            return read_error(request, output.text.strip() or FAILED)
+            return read_error(request, commands.complaint(output.text) or FAILED)
         if size is None:  # the client shows the end only, or nothing
             told = yield from _by_shell(place, commands.size_command(source))
             size = commands.size_of(f"{told.text.strip()}\n")
-        if size is None:
-            return read_error(request, output.text.strip()[:MAX_ERROR_CHARS] or FAILED)
+        if not size:  # an empty file would be whole; a folder has the size 0 as well
+            return read_error(request, commands.complaint(output.text)[:MAX_ERROR_CHARS] or FAILED)
         if size > commands.MAX_FILE_BYTES:
             return read_error(request, _too_large(size))
         data = yield from _pieces(source, place, size, len(output.text))

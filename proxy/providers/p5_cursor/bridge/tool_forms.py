@@ -87,6 +87,7 @@ _COMMAND = ("directory", "timeout", "wait", "room", "description", "background",
 _NOT_CLAUDES = frozenset({"last", "directory", "wait", "room"})
 _READ_NAMES = "read readfile view viewfile cat openfile readtextfile"
 _WRITE_NAMES = "write writefile createfile create savefile editfile writetofile"
+_EDITOR_NAMES = "strreplacebasededittool strreplaceeditor"
 _RUN_NAMES = (
     "bash shell exec execcommand runshellcommand executecommand runterminalcommand runterminalcmd terminal localshell "
     "runcommand executebash runinterminal shellcommand"
@@ -98,8 +99,8 @@ FORMS: tuple[Form, ...] = (
     Form("read", "readfiles", ("path",), ("offset", "last"), list_of="files", lossy=True, alone=True),
     Form("run", "runcommands", ("command",), list_of="commands", output="cline", most=11_000),
     # the tools of Anthropic's API
-    Form("read", "strreplacebasededittool", ("path",), fixed={"command": "view"}, member="view_range"),
-    Form("write", "strreplacebasededittool", ("path", "content"), fixed={"command": "create"}, member="view_range"),
+    Form("read", _EDITOR_NAMES, ("path",), fixed={"command": "view"}, member="view_range"),
+    Form("write", _EDITOR_NAMES, ("path", "content"), fixed={"command": "create"}, member="view_range"),
     # Codex CLI
     Form("run", "execcommand", ("command",), _COMMAND, output="session"),
     Form("poll", "writestdin", ("session",), ("input", "wait", "room"), output="session"),
@@ -169,6 +170,12 @@ class ClientTool:
         if not isinstance(schema, Mapping):
             return False
         return value >= _bound(schema, "minimum") and value > _bound(schema, "exclusiveMinimum")
+
+    def at_most(self, role: str, value: int) -> int:
+        """The value, or the largest that the tool takes in this role."""
+        schema = (self.declared or {}).get(self.members.get(role, ""))
+        most = schema.get("maximum") if isinstance(schema, Mapping) else None
+        return min(value, most) if isinstance(most, int) and not isinstance(most, bool) and most > 0 else value
 
     def words_of(self, role: str) -> str:
         """The description of the member of a role, with its name."""

@@ -70,7 +70,7 @@ async def test_a_client_with_a_shell_only_is_asked_for_a_file_by_commands(live: 
     talk = Talk(live, "use Read: /etc/hosts", tools=[TOOLS[0]])
     (call,) = calls(await talk.turn())
     assert call["name"] == "Bash" and "cat '/etc/hosts'" in call["input"]["command"]
-    message = await talk.turn(result(call, "6 /etc/hosts\none 1\n[end of file]\n"))
+    message = await talk.turn(result(call, "[begin of file]\n6 /etc/hosts\none 1\n[end of file]\n"))
     assert "one 1" in said(message) and runs(live) == 1
     await all_over(live)
 
@@ -78,7 +78,7 @@ async def test_a_client_with_a_shell_only_is_asked_for_a_file_by_commands(live: 
 async def test_a_request_of_the_service_may_take_several_calls(live: Live) -> None:
     talk = Talk(live, "use Read: /etc/hosts", tools=[TOOLS[0]])
     (call,) = calls(await talk.turn())
-    (more,) = calls(await talk.turn(result(call, "6 /etc/hosts\none 1")))  # the mark is missing
+    (more,) = calls(await talk.turn(result(call, "[begin of file]\n6 /etc/hosts\none 1")))  # the mark is missing
     assert "base64" in more["input"]["command"] and more["id"] != call["id"]
     message = await talk.turn(result(more, "[piece of file]\nb25lIDEK\n[end of piece]\n"))
     assert "one 1" in said(message) and runs(live) == 1
@@ -192,9 +192,9 @@ async def test_a_large_result_is_read_beside_the_loop(live: Live, monkeypatch: p
 
     monkeypatch.setattr(run_module, "result_text", noted)
     lines = "".join(f"{number:6}→some line\n" for number in range(1, 10_000))
-    for text in (lines, "short"):
+    for content in (lines, "short"):
         talk = Talk(live, "use Read: /etc/hosts")
-        await talk.turn(result(calls(await talk.turn())[0], text))
+        await talk.turn(result(calls(await talk.turn())[0], content))
     assert [thread is threading.main_thread() for thread in threads] == [False, True]
     await all_over(live)
 
