@@ -302,10 +302,11 @@ _NOT_WHOLE = "The client did not show the whole file, so it was not read. Read a
 
 def _write(request: ExecRequest, place: Workplace) -> Plan | None:
     own, read, data = place.tools.get("write"), place.tools.get("read"), request.written_bytes
-    fits = place.shell is not None and len(data) <= commands.MAX_FILE_BYTES and commands.fits_shell(request.path)
+    most = 0 if place.shell is None else place.shell.form.most
+    fits = commands.can_write(len(data), most=most, calls=MAX_CALLS) and commands.fits_shell(request.path)
     changed = own is not None and own.form.lossy and b"\r" in data  # its line ends would be made alike
     alone = own is None and (read is None or read.form.alone)
-    if fits and (changed or alone):
+    if place.shell is not None and fits and (changed or alone):
         return _write_by_shell(request, place, data)
     return _write_by_tool(request, own, read) if own is not None and request.written is not None else None
 
@@ -351,8 +352,6 @@ def _write_by_shell(request: ExecRequest, place: Workplace, data: bytes) -> Plan
     most = place.shell.form.most if place.shell is not None else 0
     for encoded in (False, True):
         script = commands.write_script(request.path, data, encoded=encoded, most=most)
-        if len(script.commands) > MAX_CALLS:
-            return write_error(request, _too_large(len(data)))
         output = CommandOutput("")
         for command in script.commands:
             output = yield from _by_shell(place, command)
