@@ -29,7 +29,7 @@ class CommandOutput:
 
 
 def output_of(form: str, text: str, *, failed: bool) -> CommandOutput:
-    """What the result of a command says. `failed`: the client marks it as an error, whose words are then all kept, since
+    """What the result of a command says. `failed`: the client marks it as an error. Its words are then all kept, since
     Claude Code says the status in front of the output."""
     found = FORMS.get(form, _words_behind)(text)
     if not failed or found.session is not None:

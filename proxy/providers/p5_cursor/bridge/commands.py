@@ -163,6 +163,16 @@ class Script:
         return WRITTEN.format(size=self.size) in printed.splitlines()
 
 
+def _room(most: int) -> int:
+    """Bytes that one command takes."""
+    return max(min(WRITTEN_AT_ONCE, most - 1000 if most else WRITTEN_AT_ONCE), 1000)
+
+
+def can_write(size: int, *, most: int, calls: int) -> bool:
+    """Whether so many commands write so many bytes, also as base64."""
+    return size <= MAX_FILE_BYTES and size * 3 // 2 <= _room(most) * calls
+
+
 def write_script(path: str, data: bytes, *, encoded: bool = False, most: int = 0) -> Script:
     """The commands that write these bytes: into a file beside, which replaces the old one when it is whole.
 
@@ -170,7 +180,7 @@ def write_script(path: str, data: bytes, *, encoded: bool = False, most: int = 0
     most     characters of a command, 0 for what Linux allows
     """
     text = None if encoded else _plain_text(data)
-    room = max(min(WRITTEN_AT_ONCE, most - 1000 if most else WRITTEN_AT_ONCE), 1000)
+    room = _room(most)
     pieces = _encoded_pieces(data, room) if text is None else _text_pieces(text, room)
     name = basename(path).encode("utf-8", "surrogatepass")[:100].decode("utf-8", "ignore")
     beside = join(dirname(path), f".{name}.{hashlib.sha256(data).hexdigest()[:8]}.part")

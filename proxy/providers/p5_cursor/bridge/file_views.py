@@ -26,7 +26,7 @@ def file_view(tool: ClientTool, path: str, text: str, offset: int | None, limit:
     """
     if tool.name == "Read" and tool.members.get("path") == "file_path":
         return file_text(text, offset, limit)
-    for view in _VIEWS:
+    for view in _LOSSY_VIEWS if tool.form.lossy else (_titled,):  # any text could be the file in another client's form
         found = view(text, path)
         if found is not None:
             return found
@@ -133,4 +133,4 @@ def _unnumbered(body: str, number: re.Pattern[str], *, cut: bool) -> FileText | 
     return FileText("\n".join(lines) + "\n", cut)
 
 
-_VIEWS: tuple[Callable[[str, str], FileText | None], ...] = (_listed, _tagged, _titled)
+_LOSSY_VIEWS: tuple[Callable[[str, str], FileText | None], ...] = (_listed, _tagged)

@@ -119,14 +119,18 @@ class _Command(NamedTuple):
 
 
 def _output(
-    tool: ClientTool, place: Workplace, asked: _Command
+    tool: ClientTool, place: Workplace, asked: _Command, *, first: bool = True
 ) -> Generator[Step, Returned, tuple[CommandOutput, int]]:
-    """Runs a command, and waits for it up to its limit where the client gives back what still runs."""
+    """Runs a command, and waits for it up to its limit where the client gives back what still runs.
+
+    first  whether its request took no call before
+    """
     returned = yield Step(tool.name, command_input(tool, place.folder, asked))
     output = output_of(tool.form.output, returned.text, failed=returned.failed)
+    before_ms = 0 if first else returned.elapsed_ms
     poll, said, calls = place.tools.get("poll"), [output.text], 1
     while output.session is not None and poll is not None and calls < MAX_CALLS:
-        left = asked.limit_ms - returned.elapsed_ms
+        left = asked.limit_ms - (returned.elapsed_ms - before_ms)
         if left <= 0:
             break
         values = {"session": output.session, "input": "", "wait": min(left, MAX_WAIT_MS), "room": ROOM_TOKENS}
@@ -171,7 +175,7 @@ def _by_shell(place: Workplace, command: str) -> Generator[Step, Returned, Comma
     tool = place.shell
     if tool is None:
         raise RuntimeError("no shell")
-    output, _ = yield from _output(tool, place, _Command(command, description="Work with a file"))
+    output, _ = yield from _output(tool, place, _Command(command, description="Work with a file"), first=False)
     return output
 
 
@@ -304,10 +308,11 @@ _NOT_WHOLE = "The client did not show the whole file, so it was not read. Read a
 
 def _write(request: ExecRequest, place: Workplace) -> Plan | None:
     own, read, data = place.tools.get("write"), place.tools.get("read"), request.written_bytes
-    fits = place.shell is not None and len(data) <= commands.MAX_FILE_BYTES and commands.fits_shell(request.path)
+    most = 0 if place.shell is None else place.shell.form.most
+    fits = commands.can_write(len(data), most=most, calls=MAX_CALLS) and commands.fits_shell(request.path)
     changed = own is not None and own.form.lossy and b"\r" in data  # its line ends would be made alike
     alone = own is None and (read is None or read.form.alone)
-    if fits and (changed or alone):
+    if place.shell is not None and fits and (changed or alone):
         return _write_by_shell(request, place, data)
     return _write_by_tool(request, own, read) if own is not None and request.written is not None else None
 
@@ -351,22 +356,23 @@ def _says_done(returned: Returned) -> bool:
 
 def _write_by_shell(request: ExecRequest, place: Workplace, data: bytes) -> Plan:
     most = place.shell.form.most if place.shell is not None else 0
+    words = ""
     for encoded in (False, True):
         script = commands.write_script(request.path, data, encoded=encoded, most=most)
-        if len(script.commands) > MAX_CALLS:
-            return write_error(request, _too_large(len(data)))
-        output = CommandOutput("")
+        said = []
         for command in script.commands:
             output = yield from _by_shell(place, command)
+            said.append(output.text.strip())
             if output.session is not None or output.status not in (None, 0):
                 break
-        if script.done(output.text):
+        if script.done(said[-1]):
             return write_success(request)
         if len(script.commands) > 1:
             yield from _by_shell(place, script.undo)
-        if commands.DIFFERS not in output.text:
+        words = "\n".join(dict.fromkeys(filter(None, said)))  # the first complaint is the reason
+        if commands.DIFFERS not in words:
             break
-    return write_error(request, output.text.strip() or FAILED)
+    return write_error(request, words or FAILED)
 
 
 # -- folders, searches
