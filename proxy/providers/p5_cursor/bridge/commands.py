@@ -285,7 +285,7 @@ def list_command(path: str) -> str:
 
 def listed(printed: str, path: str, ignore: Sequence[str]) -> dict[str, Any] | None:
     """An `LsDirectoryTreeNode` of what `list_command` printed; None when it is not all there."""
-    lines = printed.rstrip().split("\n")
+    lines = [line.removesuffix("\r") for line in printed.rstrip().split("\n")]
     if lines[-1] != END or START not in lines:
         return None
     names = [
@@ -388,12 +388,14 @@ def found(printed: str, args: Mapping[str, Any], path: str) -> dict[str, Any] | 
 
 
 def _files(lines: list[str], cut: bool) -> dict[str, Any]:
-    files = [line for line in lines if line]
+    files = [name for line in lines if (name := line.removesuffix("\r"))]
     return {"files": {"files": files, "total_files": len(files), **_is_cut(cut)}}
 
 
 def _counts(lines: list[str], cut: bool) -> dict[str, Any]:
-    rows = [found for line in lines if (found := _COUNT.fullmatch(line)) is not None and found[2] != "0"]
+    rows = [
+        found for line in lines if (found := _COUNT.fullmatch(line.removesuffix("\r"))) is not None and found[2] != "0"
+    ]
     counts = [{"file": row[1], "count": int(row[2])} for row in rows]
     total = sum(int(row[2]) for row in rows)
     return {"count": {"counts": counts, "total_files": len(counts), "total_matches": total, **_is_cut(cut)}}

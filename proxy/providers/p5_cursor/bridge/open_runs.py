@@ -107,7 +107,7 @@ class OpenRuns:
 
     def _make_room(self, owner: Owner) -> None:
         """Closes the longest waiting runs while there are too many; answering ones stay."""
-        if len(self._waiting(owner)) > self._most_waiting:
+        if len(self._waiting(owner)) >= self._most_waiting:  # the newest will wait as well
             self._close_oldest(self._owned[owner])
         if len(self._runs) > self._most:
             self._close_oldest(list(self._runs))

@@ -24,3 +24,51 @@ async def test_of_too_many_the_one_that_waits_longest_is_closed(live: Live, monk
     assert "told again" in said(await second.turn(result(lost, "told again")))
     assert live.sandbox.p5.total_requests == 4
     await all_over(live)
+
+
+async def test_of_too_many_of_a_session_the_one_that_waits_longest_is_closed(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others of the caller are left alone, however many."""
+    monkeypatch.setattr(open_runs(live), "_most_waiting", 2)
+    elsewhere = Talk(live, BASH, session="s2")
+    other = calls(await elsewhere.turn())[0]
+    talks = [Talk(live, f"use Bash: ls {number}") for number in range(3)]
+    open_calls = [calls(await talk.turn())[0] for talk in talks]
+    await until(lambda: len(open_runs(live)) == 3)
+    assert live.sandbox.p5.runs[1].cancelled
+    for talk, call in ((elsewhere, other), *zip(talks[1:], open_calls[1:], strict=True)):
+        assert "still open" in said(await talk.turn(result(call, "still open")))
+    assert live.sandbox.p5.total_requests == 4
+    await all_over(live)
+
+
+async def test_a_call_of_another_session_is_not_found_by_its_id(live: Live) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    stranger = Talk(live, BASH, session="s2")
+    stranger.messages = [*talk.messages]
+    assert "a guess" in said(await stranger.turn(result(call, "a guess")))
+    assert live.sandbox.p5.total_requests == 2 and len(open_runs(live)) == 1
+    assert "the result" in said(await talk.turn(result(call, "the result")))
+    assert live.sandbox.p5.total_requests == 2
+    await all_over(live)
+
+
+@pytest.mark.parametrize("edited", ["use Bash: ls -la now", f"{BASH} "])
+async def test_a_result_below_an_edited_history_begins_a_new_run(live: Live, edited: str) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    talk.messages[0]["content"] = edited
+    assert "the result" in said(await talk.turn(result(call, "the result")))
+    assert live.sandbox.p5.total_requests == 2 and live.sandbox.p5.runs[0].cancelled
+    await all_over(live)
+
+
+async def test_the_newest_of_several_results_goes_on(live: Live) -> None:
+    """A conversation goes on with the call that its client has; older calls of it are answered already."""
+    talk = Talk(live, f"{BASH} and then {BASH}")
+    first = calls(await talk.turn())[0]
+    second = calls(await talk.turn(result(first, "one")))[0]
+    assert "two" in said(await talk.turn(result(second, "two"))) and live.sandbox.p5.total_requests == 1
+    await all_over(live)
