@@ -149,7 +149,8 @@ class CursorAdapter:
         owner = None if is_an_aside(call.request) else owner_of_run(call)
         tools = self.wire.tools if owner is not None else ClientTools()
         self._owner = owner if tools else None  # owner of a run that can be found again
-        self._words = UserWords() if self._owner is None else user_words(call.request)
+        asks = self._owner is not None or state.runs.waits(owner_of_run(call))
+        self._words = user_words(call.request) if asks else UserWords()
         shell = shell_of(call.request, tools)
         workspace = workspace_of(call.request, state.machine.workspace)
         self._place = Workplace(tools, workspace, is_posix(shell))
@@ -213,7 +214,7 @@ class CursorAdapter:
 
     def _waiting(self) -> tuple[Run, Mapping[str, Any]] | None:
         """The run that waits for a result in this request, and that result."""
-        return self._state.runs.find(self._owner, self._call.request, self._words)
+        return self._state.runs.find(owner_of_run(self._call), self._call.request, self._words)
 
     @property
     def _conversation(self) -> Owner | None:

@@ -43,6 +43,10 @@ class OpenRuns:
         """The number of runs that are being closed."""
         return len(self._closing)
 
+    def waits(self, owner: Owner | None) -> bool:
+        """Whether a run of this owner waits for its client."""
+        return bool(self._waiting(owner))
+
     def find(
         self, owner: Owner | None, request: Mapping[str, Any], words: UserWords
     ) -> tuple[Run, Mapping[str, Any]] | None:
