@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-RUN_LIMIT_S = 120.0
+RUN_LIMIT_S = 240.0
 LONGEST_LINE = 1 << 24
 
 

@@ -268,6 +268,14 @@ async def test_a_run_asks_for_what_the_newest_request_offers(live: Live) -> None
     await all_over(live)
 
 
+async def test_a_result_without_tools_beside_it_finds_its_run(live: Live) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    talk.messages.append({"role": "user", "content": [result(call, "the result")]})
+    assert "the result" in said(folded(await talk.ask(tools=[]))) and runs(live) == 1
+    await all_over(live)
+
+
 async def test_a_run_goes_on_although_its_user_signed_out(live: Live) -> None:
     talk = Talk(live, BASH)
     call = calls(await talk.turn())[0]
