@@ -152,9 +152,14 @@ _UNDO = '[ ! -e "$t" ] || rm "$t"'
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The commands that write a file, one after the other; the last one prints `WRITTEN`."""
+    """The commands that write a file, one after the other; the last one prints `WRITTEN`.
+
+    check  prints it as well, if the file is there as it was meant
+    undo   removes what an unfinished one left
+    """
 
     commands: tuple[str, ...]
+    check: str
     undo: str
     size: int
 
@@ -198,7 +203,7 @@ def write_script(path: str, data: bytes, *, encoded: bool = False, most: int = 0
             lines += _ending(data)
         commands.append("\n".join((*lines, ")")))
     undo = f"t={_named(beside)}\n{_UNDO}"
-    return Script(tuple(commands), undo, len(data))
+    return Script(tuple(commands), _check(path, data), undo, len(data))
 
 
 def _beginning(path: str) -> list[str]:
@@ -232,6 +237,11 @@ def _ending(data: bytes) -> list[str]:
         f'[ "$1 $2" = "{_checksum(data)} {len(data)}" ] || {{ echo \'{DIFFERS}\'; exit 1; }}',
         f'mv -f "$t" "$(readlink -f "$f" 2>/dev/null || echo "$f")" && echo \'{WRITTEN.format(size=len(data))}\'',
     ]
+
+
+def _check(path: str, data: bytes) -> str:
+    written = WRITTEN.format(size=len(data))
+    return f'set -- $(cksum <{_named(path)}) && [ "$1 $2" = "{_checksum(data)} {len(data)}" ] && echo \'{written}\''
 
 
 #: byte -> the byte with its bits in the other order

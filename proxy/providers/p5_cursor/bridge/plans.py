@@ -170,6 +170,15 @@ def _in_unit(tool: ClientTool, limit_ms: int) -> int | None:
     return tool.at_most("timeout", -(-limit_ms // 1000)) if _SECONDS.search(words) else None
 
 
+def _asked(place: Workplace, command: str) -> Generator[Step, Returned, CommandOutput]:
+    """Runs a command that prints something and changes nothing: once more when nothing came, since some clients lose
+    what a quick command printed."""
+    output = yield from _by_shell(place, command)
+    if output.text.strip() or output.status or output.session is not None:
+        return output
+    return (yield from _by_shell(place, command))
+
+
 def _by_shell(place: Workplace, command: str) -> Generator[Step, Returned, CommandOutput]:
     """Runs a command of our own."""
     tool = place.shell
@@ -245,13 +254,13 @@ def range_for(request: ExecRequest, tool: ClientTool) -> tuple[int | None, int |
 def _read_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     """Reads with commands: at once, or in pieces where the client does not show all of it as it is."""
     source = commands.Source(request.path, request.offset, request.limit)
-    output = yield from _by_shell(place, commands.read_command(source))
+    output = yield from _asked(place, commands.read_command(source))
     data, size = commands.read_back(output.text), commands.size_of(output.text)
     if data is None:
         if output.status not in (None, 0) and commands.END not in output.text:
             return read_error(request, commands.complaint(output.text) or FAILED)
         if size is None:  # the client shows the end only, or nothing
-            told = yield from _by_shell(place, commands.size_command(source))
+            told = yield from _asked(place, commands.size_command(source))
             size = commands.size_of(f"{told.text.strip()}\n")
         if not size:  # an empty file would be whole; a folder has the size 0 as well
             return read_error(request, commands.complaint(output.text)[:MAX_ERROR_CHARS] or FAILED)
@@ -281,7 +290,7 @@ def _pieces(
         if size - len(data) > room * (MAX_CALLS - calls):
             return None
         count = min(room, size - len(data))
-        output = yield from _by_shell(place, commands.piece_command(source, len(data), count))
+        output = yield from _asked(place, commands.piece_command(source, len(data), count))
         piece = commands.piece_back(output.text)
         calls += 1
         if piece is not None and len(piece) == count:
@@ -365,6 +374,8 @@ def _write_by_shell(request: ExecRequest, place: Workplace, data: bytes) -> Plan
             said.append(output.text.strip())
             if output.session is not None or output.status not in (None, 0):
                 break
+        if not said[-1]:
+            said.append((yield from _asked(place, script.check)).text.strip())
         if script.done(said[-1]):
             return write_success(request)
         if len(script.commands) > 1:
@@ -384,7 +395,7 @@ def _list(request: ExecRequest, place: Workplace) -> Plan | None:
 
 def _listed_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     path = request.path or place.folder or "."
-    output = yield from _by_shell(place, commands.list_command(path))
+    output = yield from _asked(place, commands.list_command(path))
     ignore = [one for one in request.args.get("ignore") or () if isinstance(one, str)]
     root = commands.listed(output.text, path, ignore)
     if root is None:
@@ -409,7 +420,7 @@ def _search(request: ExecRequest, place: Workplace) -> Plan | None:
 
 def _found_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     path = request.path or place.folder or "."
-    output = yield from _by_shell(place, commands.search_command(request.args, path))
+    output = yield from _asked(place, commands.search_command(request.args, path))
     found = commands.found(output.text, request.args, path)
     if found is None:
         return [{"grep_result": {"error": {"error": output.text.strip() or FAILED}}}]

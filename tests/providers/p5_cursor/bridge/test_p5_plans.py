@@ -499,9 +499,25 @@ def test_a_shell_that_shows_nothing_at_all(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("old")
     steps, results = driven(read_of(path), place_of(SHELL), lambda _: "")
-    assert len(steps) <= 2 and "without saying why" in error_of(results)
+    assert len(steps) == 4 and "without saying why" in error_of(results)
     _, results = driven(write_of(path, b"x"), place_of(SHELL), lambda _: "")
     assert "without saying why" in error_of(results)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_shell_that_loses_what_a_command_printed_is_asked_again(tmp_path: Path, lost: int) -> None:
+    path = tmp_path / "a"
+    seen: list[str] = []
+
+    def loses(step: Step) -> str:
+        seen.append(step.input["command"])
+        printed = in_shell(step.input["command"])[1]
+        return "" if len(seen) - 1 == lost else printed
+
+    _, results = driven(write_of(path, b"new"), place_of(SHELL), loses)
+    assert path.read_bytes() == b"new" and "success" in results[0]["write_result"]
+    _, results = driven(read_of(path), place_of(SHELL), loses)
+    assert results[0]["read_result"]["success"]["content"] == "new"
 
 
 def test_a_plan_is_over_when_it_has_results() -> None:
