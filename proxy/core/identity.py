@@ -89,7 +89,7 @@ def session_of(headers: Mapping[str, Sequence[str]]) -> str | None:
 
 
 #: Characters of each message, and messages, of which a session is made.
-_MAX_OPENING_CHARS, _MAX_OPENING = 65_536, 32
+_MAX_OPENING_CHARS, _MAX_OPENING = 8192, 32
 
 
 def session_of_opening(messages: Any) -> str:
@@ -103,9 +103,8 @@ def session_of_opening(messages: Any) -> str:
     True
     """
     digest = hashlib.sha256()
-    for entry in ([{"role": "user", "content": messages}] if isinstance(messages, str) else messages or ())[
-        :_MAX_OPENING
-    ]:
+    entries = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+    for entry in entries[:_MAX_OPENING] if isinstance(entries, list) else ():
         role = entry.get("role") if isinstance(entry, Mapping) else None
         if role == "user":
             for text in _texts_in(entry.get("content")):

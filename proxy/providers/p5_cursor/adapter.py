@@ -149,11 +149,10 @@ class CursorAdapter:
         owner = None if is_an_aside(call.request) else owner_of_run(call)
         tools = self.wire.tools if owner is not None else ClientTools()
         self._owner = owner if tools else None  # owner of a run that can be found again
-        asks = self._owner is not None or state.runs.waits(owner_of_run(call))
-        self._words = user_words(call.request) if asks else UserWords()
+        self._words = UserWords()
         shell = shell_of(call.request, tools)
         workspace = workspace_of(call.request, state.machine.workspace)
-        self._place = Workplace(tools, workspace, is_posix(shell))
+        self._place = Workplace(tools, workspace, is_posix(shell), services.new_id())
         self._shell = shell or state.machine.shell
 
     def _known(self) -> frozenset[str]:
@@ -163,6 +162,8 @@ class CursorAdapter:
 
     async def sign_in(self) -> None:
         """Signs in; a run that continues is already signed in."""
+        if self._owner is not None or self._state.runs.waits(owner_of_run(self._call)):
+            self._words = await self.wire.aside(lambda: user_words(self._call.request))
         if self._waiting() is None:
             await self._credential.get()
 
@@ -217,11 +218,15 @@ class CursorAdapter:
         return self._state.runs.find(owner_of_run(self._call), self._call.request, self._words)
 
     @property
+    def _is_named(self) -> bool:
+        """Whether the client names its session."""
+        return self._call.owner is not None or self._call.cache_key is not None
+
+    @property
     def _conversation(self) -> Owner | None:
         """The key of the conversation's id at the service: several conversations of a session have their own. None for
         a session made of the first messages, which others may begin with as well."""
-        call = self._call
-        owner = owner_of_run(call) if call.owner is not None or call.cache_key is not None else None
+        owner = owner_of_run(self._call) if self._is_named else None
         opening = self._words.opening
         return Owner(owner.session, f"{owner.agent or ''} {opening}") if owner is not None and opening else owner
 
@@ -231,6 +236,7 @@ class CursorAdapter:
             return None
         run, block = waiting
         run.place = self._place
+        self._state.runs.resumed(run, self._words)
         try:
             await run.resume(block, self.wire.aside, self._call.capture)
             self._call.timings.sent(1)
@@ -262,7 +268,7 @@ class CursorAdapter:
         run.place = self._place
         run.capture = channels.attempt(self._call.capture, message, number=number)
         if self._owner is not None:
-            self._state.runs.put(self._owner, run, self._call.request, self._words)
+            self._state.runs.put(self._owner, run, self._call.request, self._words, alone=self._is_named)
         timings.sent(number)
         run.start(opening)
         return run

@@ -48,7 +48,7 @@ _SESSION = re.compile(
 def _session(text: str) -> CommandOutput:
     found = _SESSION.match(text)
     if found is None:
-        return _words_behind(text)
+        return _in_words(text)
     status, session = found["status"], found["session"]
     return CommandOutput(
         text[found.end() :],
@@ -74,7 +74,7 @@ def _status(text: str) -> CommandOutput:
     if isinstance(value, Mapping) and isinstance(value.get("output"), str) and isinstance(about, Mapping):
         status = about.get("exit_code")
         return CommandOutput(value["output"], status if isinstance(status, int) else None)
-    return _words_behind(text)
+    return _in_words(text)
 
 
 #: Qwen Code and Gemini CLI.
@@ -95,7 +95,7 @@ def _labelled(text: str) -> CommandOutput:
     if tail is None and tail_at >= 0:
         tail = _LABELLED_TAIL.match(text, tail_at)
     if head is None or tail is None:
-        return _words_behind(text)
+        return _in_words(text)
     said = [text[head.end() : tail.start()], tail["stderr"] or ""]
     printed = "\n".join(part for part in said if part and part not in _NOTHING)
     status = tail["status"]
@@ -110,7 +110,7 @@ def _listed(text: str) -> CommandOutput:
     value = _json(text)
     one = value[0] if isinstance(value, list) and len(value) == 1 else value
     if not isinstance(one, Mapping) or not isinstance(one.get("result"), str):
-        return _words_behind(text)
+        return _in_words(text)
     printed, error = one["result"], str(one.get("error") or "")
     if one.get("success") is not False:
         return CommandOutput(printed, 0)
@@ -162,8 +162,26 @@ def _json(text: str) -> Any:
         return None
 
 
+#: How a client with a form of its own says that it did not run a command.
+_NOT_RUN = re.compile(
+    r"\W*(?:exec_command failed|command (?:rejected|blocked|aborted|cancelled|denied)|"
+    r"(?:rejected|blocked|aborted|cancelled|denied|unsupported|error)\b)",
+    re.IGNORECASE,
+)
+
+
+def _in_words(text: str) -> CommandOutput:
+    """A text in place of the form that a tool of this name has."""
+    return CommandOutput(text, 1) if _NOT_RUN.match(text) else _words_behind(text)
+
+
+def _plain(text: str) -> CommandOutput:
+    return CommandOutput(text)
+
+
 #: name in `tool_forms.Form.output` -> its reader
 FORMS: Mapping[str, Callable[[str], CommandOutput]] = {
+    "plain": _plain,
     "session": _session,
     "status": _status,
     "labelled": _labelled,

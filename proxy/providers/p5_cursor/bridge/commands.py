@@ -1,40 +1,29 @@
-"""Commands of a POSIX shell in place of a client's tools for files, and what they print. Pure.
+"""Commands of a POSIX shell that read and write files in place of a client's tools, and what they print. Pure.
 
-A file comes back byte by byte or not at all: a mark and its size are printed before it, a mark after it. Where the
+A file comes back byte by byte or not at all: its checksum and size are printed before it, a mark after it. Where the
 client changed anything on the way, the file is asked for again in pieces of base64. A file is written beside its place,
 and moved there when its checksum is right.
+
+`tag`: a word that nobody can guess, in marks and names, so that no file can hold what the commands print, and no two
+writes share a file.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from posixpath import basename, dirname, join
-from typing import Any
+from posixpath import basename, dirname
+from typing import NamedTuple
 
 #: The largest file that is read or written by commands, in bytes.
 MAX_FILE_BYTES = 2 * 1024 * 1024
 #: Bytes of a file in one command that writes: Linux passes no argument of more than 128 KiB.
 WRITTEN_AT_ONCE = 90_000
-#: Lines that a search prints, and entries of a folder.
-MAX_LINES = 2000
-
-#: Printed before the size of a file and after the file, and around a piece of it.
-START, END = "[begin of file]", "[end of file]"
-PIECE, PIECE_END = "[piece of file]", "[end of piece]"
-#: Printed when a file was written.
-WRITTEN = "[written: {size} bytes]"
 #: Printed when what arrived in the shell is not what was sent.
 DIFFERS = "[bytes differ]"
 
-#: The mark and the size. Without the mark, a line of a shell that starts, or one of the file, could be a size.
-_SIZE = re.compile(rf"^{re.escape(START)}[ \t\r]*\n[ \t]*([0-9]{{1,12}})(?:[ \t\r][^\n]*)?\n", re.MULTILINE)
-_NO_CHARACTER = "\ufffd".encode()
 #: Characters that some client may change on the way to its shell.
 _ODD = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -53,7 +42,7 @@ def fits_shell(path: str) -> bool:
     return bool(path) and _ODD.search(path) is None and "\n" not in path and "\r" not in path and "\t" not in path
 
 
-def _named(path: str) -> str:
+def named(path: str) -> str:
     """A path as a word that is no option."""
     return quoted(f"./{path}" if path.startswith("-") else path)
 
@@ -76,7 +65,7 @@ class Source:
 
     @property
     def command(self) -> str:
-        path = _named(self.path)
+        path = named(self.path)
         if self.whole:
             return f"cat {path}"
         first = self.offset or 1
@@ -86,55 +75,90 @@ class Source:
         return f"sed -n '{max(first, 1)},{last}p' {path}"
 
 
-def read_command(source: Source) -> str:
-    """Prints the size, the bytes and the marks, with commands that only read.
+def _begin(tag: str) -> str:
+    return f"[begin of file {tag}]"
 
-    >>> print(read_command(Source("/w/a.txt")))
-    echo '[begin of file]' && wc -c '/w/a.txt' && cat '/w/a.txt' && echo '[end of file]'
+
+def _end(tag: str) -> str:
+    return f"[end of file {tag}]"
+
+
+def read_command(source: Source, tag: str) -> str:
+    """Prints checksum and size, then the bytes, between marks; with commands that only read.
+
+    >>> print(read_command(Source("/w/a.txt"), "7f3a"))
+    echo '[begin of file 7f3a]' && cksum <'/w/a.txt' && cat '/w/a.txt' && echo '[end of file 7f3a]'
     """
-    return f"{size_command(source)} && {source.command} && echo '{END}'"
+    return f"{sum_command(source, tag)} && {source.command} && echo '{_end(tag)}'"
 
 
-def size_command(source: Source) -> str:
-    """Prints the size."""
-    size = f"wc -c {_named(source.path)}" if source.whole else f"{source.command} | wc -c"
-    return f"echo '{START}' && {size}"
+def sum_command(source: Source, tag: str) -> str:
+    """Prints checksum and size."""
+    total = f"cksum <{named(source.path)}" if source.whole else f"{source.command} | cksum"
+    return f"echo '{_begin(tag)}' && {total}"
 
 
-def read_back(printed: str) -> bytes | None:
+class Sum(NamedTuple):
+    """What `cksum` prints of bytes."""
+
+    checksum: int
+    size: int
+
+    @classmethod
+    def of(cls, data: bytes) -> Sum:
+        return cls(_checksum(data), len(data))
+
+
+def sum_of(printed: str, tag: str) -> Sum | None:
+    """What `sum_command` or `read_command` printed of the file."""
+    found = _sum_line(printed, tag)
+    return None if found is None else Sum(int(found[1]), int(found[2]))
+
+
+def _sum_line(printed: str, tag: str) -> re.Match[str] | None:
+    begin = re.escape(_begin(tag))
+    return re.search(rf"^{begin}[ \t\r]*\n[ \t]*([0-9]{{1,10}})[ \t]+([0-9]{{1,15}})[ \t\r]*(?:\n|\Z)", printed, re.M)
+
+
+def read_back(printed: str, tag: str) -> bytes | None:
     """The bytes in what `read_command` printed; None when they are not all there, and unchanged."""
-    found = _SIZE.search(printed)
+    found = _sum_line(printed, tag)
     if found is None:
         return None
-    data, size = printed[found.end() :].encode("utf-8", "surrogatepass"), int(found[1])
-    # a client may put one sign in place of as many bytes that are no text
-    return data[:size] if data.startswith(END.encode(), size) and _NO_CHARACTER not in data[:size] else None
+    data, size = printed[found.end() :].encode("utf-8", "surrogatepass"), int(found[2])
+    content = data[:size]
+    return content if data.startswith(_end(tag).encode(), size) and _checksum(content) == int(found[1]) else None
 
 
-def size_of(printed: str) -> int | None:
-    """The size of the file, as `read_command` printed it before the file."""
-    found = _SIZE.search(printed)
-    return None if found is None else int(found[1])
+def is_all(printed: str, tag: str) -> bool:
+    """Whether the last mark of `read_command` was printed: the command came to its end."""
+    return _end(tag) in printed
 
 
 def complaint(printed: str) -> str:
     """What was printed in place of a file.
 
-    >>> complaint("[begin of file]\\nwc: /w/a.txt: No such file or directory\\n")
-    'wc: /w/a.txt: No such file or directory'
+    >>> complaint("[begin of file 7f3a]\\ncat: /w/a.txt: No such file or directory\\n4294967295 0\\n")
+    'cat: /w/a.txt: No such file or directory'
     """
-    return re.sub(rf"^{re.escape(START)}\s*", "", printed, flags=re.MULTILINE).strip()
+    lines = [line for line in printed.splitlines() if not _OWN_LINE.fullmatch(line.strip())]
+    return "\n".join(dict.fromkeys(lines)).strip()
 
 
-def piece_command(source: Source, start: int, count: int) -> str:
+#: A line that is printed of an empty or missing file.
+_OWN_LINE = re.compile(r"\[begin of file \w*\]|4294967295[ \t]+0")
+
+
+def piece_command(source: Source, start: int, count: int, tag: str) -> str:
     """Prints some bytes in base64."""
-    return f"echo '{PIECE}' && {source.command} | tail -c +{start + 1} | head -c {count} | base64 && echo '{PIECE_END}'"
+    begin, end = f"[piece of file {tag}]", f"[end of piece {tag}]"
+    return f"echo '{begin}' && {source.command} | tail -c +{start + 1} | head -c {count} | base64 && echo '{end}'"
 
 
-def piece_back(printed: str) -> bytes | None:
+def piece_back(printed: str, tag: str) -> bytes | None:
     """The bytes in what `piece_command` printed; None when they are not all there."""
-    _, begun, rest = printed.rpartition(PIECE)
-    text, ended, _ = rest.partition(PIECE_END)
+    _, begun, rest = printed.rpartition(f"[piece of file {tag}]")
+    text, ended, _ = rest.partition(f"[end of piece {tag}]")
     if not (begun and ended):
         return None
     try:
@@ -152,7 +176,7 @@ _UNDO = '[ ! -e "$t" ] || rm "$t"'
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The commands that write a file, one after the other; the last one prints `WRITTEN`.
+    """The commands that write a file, one after the other; the last one prints `written`.
 
     check  prints it as well, if the file is there as it was meant
     undo   removes what an unfinished one left
@@ -161,63 +185,72 @@ class Script:
     commands: tuple[str, ...]
     check: str
     undo: str
-    size: int
+    written: str
 
     def done(self, printed: str) -> bool:
-        """Whether the last command printed that it wrote the file."""
-        return WRITTEN.format(size=self.size) in printed.splitlines()
+        """Whether the last command, or the check, printed that the file is written."""
+        return self.written in (line.strip() for line in printed.splitlines())
 
 
-def _room(most: int) -> int:
-    """Bytes that one command takes."""
-    return max(min(WRITTEN_AT_ONCE, most - 1000 if most else WRITTEN_AT_ONCE), 1000)
-
-
-def can_write(size: int, *, most: int, calls: int) -> bool:
-    """Whether so many commands write so many bytes, also as base64."""
-    return size <= MAX_FILE_BYTES and size * 3 // 2 <= _room(most) * calls
-
-
-def write_script(path: str, data: bytes, *, encoded: bool = False, most: int = 0) -> Script:
+def write_script(path: str, data: bytes, tag: str, *, encoded: bool = False, most: int = 0) -> Script:
     """The commands that write these bytes: into a file beside, which replaces the old one when it is whole.
 
     encoded  as base64, for bytes that are no text or that a client changes
     most     characters of a command, 0 for what Linux allows
     """
     text = None if encoded else _plain_text(data)
-    room = _room(most)
-    pieces = _encoded_pieces(data, room) if text is None else _text_pieces(text, room)
-    name = basename(path).encode("utf-8", "surrogatepass")[:100].decode("utf-8", "ignore")
-    beside = join(dirname(path), f".{name}.{hashlib.sha256(data).hexdigest()[:8]}.part")
-    names = f"f={_named(path)}\nt={_named(beside)}"
-    commands = []
+    pieces = _encoded_pieces(data, _room(most)) if text is None else _text_pieces(text, _room(most))
+    written = f"[written {tag}]"
+    names, commands = _naming(path, f"{tag}{'b' if encoded else ''}"), []
     for number, (body, size) in enumerate(pieces):
-        lines = ["(", "set -e", names]
         last = number == len(pieces) - 1
+        lines = ["(", "set -e", *(_folder(path) if number == 0 else ()), *names]
         if last:
             lines.append(f"trap '{_UNDO}' EXIT")
         if number == 0:
-            lines += _beginning(path)
+            lines += _BEGINNING
         lines += _body(body, size, append=number > 0, encoded=text is None)
         if last:
-            lines += _ending(data)
+            lines += _ending(data, written)
         commands.append("\n".join((*lines, ")")))
-    undo = f"t={_named(beside)}\n{_UNDO}"
-    return Script(tuple(commands), _check(path, data), undo, len(data))
+    return Script(tuple(commands), check_command(path, data, written), "\n".join((*names, _UNDO)), written)
 
 
-def _beginning(path: str) -> list[str]:
-    """Makes the folder. The file beside gets the rights of the old one, which must be a file that may be written."""
-    folder = dirname(path)
-    made = [f"mkdir -p {_named(folder)}"] if folder.strip("/") else []
+def can_write(size: int, *, most: int = 0, calls: int) -> bool:
+    """Whether so many bytes are written by so many commands, also in base64."""
+    return size <= MAX_FILE_BYTES and -(-size * 4 // 3) <= calls * (_room(most) - 100)
+
+
+def _room(most: int) -> int:
+    """Bytes of a file in one command."""
+    return max(min(WRITTEN_AT_ONCE, most - 1000 if most else WRITTEN_AT_ONCE), 1000)
+
+
+def _naming(path: str, tag: str) -> list[str]:
+    """The file, to which a link leads, and the one beside it."""
+    name = basename(path).encode("utf-8", "surrogatepass")[:100].decode("utf-8", "ignore")
     return [
-        *made,
-        'if [ -e "$f" ]; then',
-        "  [ -f \"$f\" ] || { echo 'not a file'; exit 1; }",
-        "  [ -w \"$f\" ] || { echo 'permission denied: the file is read-only'; exit 1; }",
-        '  cp -p "$f" "$t"',
-        "fi",
+        f"f={named(path)}",
+        'f=$(readlink -f "$f" 2>/dev/null || echo "$f")',
+        'case "$f" in */*) ;; *) f="./$f" ;; esac',
+        f't="${{f%/*}}/"{quoted(f".{name}.{tag}.part")}',
     ]
+
+
+def _folder(path: str) -> list[str]:
+    folder = dirname(path)
+    return [f"mkdir -p {named(folder)}"] if folder.strip("/") else []
+
+
+#: The file beside is made anew, and gets the rights of the old one, which must be a file that may be written.
+_BEGINNING = (
+    '( set -C; : >"$t" )',
+    'if [ -e "$f" ]; then',
+    "  [ -f \"$f\" ] || { echo 'not a file'; exit 1; }",
+    "  [ -w \"$f\" ] || { echo 'permission denied: the file is read-only'; exit 1; }",
+    '  cp -p "$f" "$t"',
+    "fi",
+)
 
 
 def _body(body: str, size: int, *, append: bool, encoded: bool) -> list[str]:
@@ -229,19 +262,20 @@ def _body(body: str, size: int, *, append: bool, encoded: bool) -> list[str]:
     return [f"{work} {sink} <<'{mark}'", body, mark]
 
 
-def _ending(data: bytes) -> list[str]:
+def _ending(data: bytes, written: str) -> list[str]:
     """The file must be the one that was meant: a client that takes a byte away may still leave the right size, with the
-    line end before the mark. A link is followed to the file that it names."""
+    line end before the mark."""
     return [
         'set -- $(cksum <"$t")',
         f'[ "$1 $2" = "{_checksum(data)} {len(data)}" ] || {{ echo \'{DIFFERS}\'; exit 1; }}',
-        f'mv -f "$t" "$(readlink -f "$f" 2>/dev/null || echo "$f")" && echo \'{WRITTEN.format(size=len(data))}\'',
+        "[ ! -d \"$f\" ] || { echo 'not a file'; exit 1; }",
+        f'mv -f "$t" "$f" && echo \'{written}\'',
     ]
 
 
-def _check(path: str, data: bytes) -> str:
-    written = WRITTEN.format(size=len(data))
-    return f'set -- $(cksum <{_named(path)}) && [ "$1 $2" = "{_checksum(data)} {len(data)}" ] && echo \'{written}\''
+def check_command(path: str, data: bytes, written: str) -> str:
+    """Prints the words if the file has these bytes."""
+    return f'set -- $(cksum <{named(path)}) && [ "$1 $2" = "{_checksum(data)} {len(data)}" ] && echo \'{written}\''
 
 
 #: byte -> the byte with its bits in the other order
@@ -283,154 +317,3 @@ def _encoded_pieces(data: bytes, room: int) -> list[tuple[str, int]]:
     step = room // 4 * 3 // 57 * 57
     parts = [data[place : place + step] for place in range(0, len(data), step)] or [b""]
     return [(base64.encodebytes(part).decode().rstrip("\n"), len(part)) for part in parts]
-
-
-# -- folders and searches
-
-
-def list_command(path: str) -> str:
-    """Prints the entries of a folder, folders with a slash behind them."""
-    return f"echo '{START}' && ls -1Ap {_named(path)} | head -n {MAX_LINES} && test -d {_named(path)} && echo '{END}'"
-
-
-def listed(printed: str, path: str, ignore: Sequence[str]) -> dict[str, Any] | None:
-    """An `LsDirectoryTreeNode` of what `list_command` printed; None when it is not all there."""
-    lines = [line.removesuffix("\r") for line in printed.rstrip().split("\n")]
-    if lines[-1] != END or START not in lines:
-        return None
-    names = [
-        line
-        for line in lines[lines.index(START) + 1 : -1]
-        if line and not any(fnmatchcase(line.rstrip("/"), one) for one in ignore)
-    ]
-    folders = [name.rstrip("/") for name in names if name.endswith("/")]
-    files = [name for name in names if not name.endswith("/")]
-    return {
-        "abs_path": path,
-        "children_dirs": [{"abs_path": join(path, name)} for name in folders],
-        "children_files": [{"name": name} for name in files],
-        "children_were_processed": True,
-        "num_files": len(files),
-    }
-
-
-def delete_command(path: str) -> str:
-    return f"rm {_named(path)} && echo '[deleted]'"
-
-
-def deleted(printed: str) -> bool:
-    return "[deleted]" in printed.splitlines()
-
-
-def search_command(args: Mapping[str, Any], path: str) -> str:
-    """Searches files for a pattern, or for names by a glob alone, with ripgrep where it is installed."""
-    pattern, glob = str(args.get("pattern") or ""), str(args.get("glob") or "")
-    place = _named(path)
-    if not pattern:
-        name = " -o ".join(f"-name {quoted(one)}" for one in _names(glob))
-        found = f"find {place} -type f" + (f" '(' {name} ')'" if glob else "") + " -not -path '*/.git/*'"
-        return f"{found} | head -n {MAX_LINES}; test -e {place} && echo '{END}'"
-    mode = args.get("output_mode")
-    rg, grep = ["rg --no-config --no-heading --color never -nH"], ["grep -rnIHE"]
-    for role, option in (("context_before", "-B"), ("context_after", "-A"), ("context", "-C")):
-        if isinstance(args.get(role), int) and mode not in ("files_with_matches", "count"):
-            rg.append(f"{option} {args[role]}")
-            grep.append(f"{option} {args[role]}")
-    if args.get("case_insensitive"):
-        rg.append("-i")
-        grep.append("-i")
-    if args.get("multiline"):
-        rg.append("-U --multiline-dotall")
-    if args.get("type"):
-        rg.append(f"-t {quoted(str(args['type']))}")
-    if glob:
-        rg.append(f"-g {quoted(glob)}")
-        grep += [f"--include={quoted(one)}" for one in _names(glob)]
-    if mode in ("files_with_matches", "count"):
-        rg.append("-l" if mode == "files_with_matches" else "-c")
-        grep.append("-l" if mode == "files_with_matches" else "-c")
-    ends = f"-e {quoted(pattern)} -- {place}"
-    search = f"if command -v rg >/dev/null; then {' '.join(rg)} {ends}; else {' '.join(grep)} {ends}; fi"
-    return f"{{ {search}; }} | head -n {MAX_LINES}; test -e {place} && echo '{END}'"
-
-
-_MATCH = re.compile(r"(.+?):([1-9][0-9]*):(.*)")
-#: One choice in a glob, and most patterns that one stands for.
-_CHOICE = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
-MAX_NAMES = 64
-
-
-def _names(glob: str) -> list[str]:
-    """The patterns of file names in a glob, since find and grep know no choices.
-
-    >>> _names("src/**/*.{ts,tsx}")
-    ['*.ts', '*.tsx']
-    """
-    globs = [glob]
-    while len(globs) < MAX_NAMES and (choices := [one for one in globs if _CHOICE.fullmatch(one)]):
-        globs = [one for one in globs if one not in choices]
-        for found in map(_CHOICE.fullmatch, choices):
-            globs += [f"{found[1]}{word}{found[3]}" for word in found[2].split(",")] if found else []
-    return list(dict.fromkeys(one.rpartition("/")[2] for one in globs))
-
-
-#: A line beside a match; names of files may have such a part as well.
-_BESIDE = re.compile(r"-([1-9][0-9]*)-")
-_COUNT = re.compile(r"(.+):([0-9]+)")
-
-
-def found(printed: str, args: Mapping[str, Any], path: str) -> dict[str, Any] | None:
-    """A `GrepSuccess` of what `search_command` printed; None when it is not all there, or a complaint."""
-    *all_lines, last = printed.rstrip().split("\n")
-    lines = [line for line in all_lines if line.startswith(path.rstrip("/"))]
-    if last != END or (not lines and any(line.strip() for line in all_lines)):
-        return None
-    cut = len(lines) >= MAX_LINES
-    mode = args.get("output_mode")
-    if not args.get("pattern") or mode == "files_with_matches":
-        mode, union = "files_with_matches", _files(lines, cut)
-    elif mode == "count":
-        union = _counts(lines, cut)
-    else:
-        mode, union = "content", _matches(lines, cut)
-    head = {"pattern": str(args.get("pattern") or ""), "path": path, "output_mode": mode}
-    return {**head, "workspace_results": {path: union}}
-
-
-def _files(lines: list[str], cut: bool) -> dict[str, Any]:
-    files = [name for line in lines if (name := line.removesuffix("\r"))]
-    return {"files": {"files": files, "total_files": len(files), **_is_cut(cut)}}
-
-
-def _counts(lines: list[str], cut: bool) -> dict[str, Any]:
-    rows = [
-        found for line in lines if (found := _COUNT.fullmatch(line.removesuffix("\r"))) is not None and found[2] != "0"
-    ]
-    counts = [{"file": row[1], "count": int(row[2])} for row in rows]
-    total = sum(int(row[2]) for row in rows)
-    return {"count": {"counts": counts, "total_files": len(counts), "total_matches": total, **_is_cut(cut)}}
-
-
-def _matches(lines: list[str], cut: bool) -> dict[str, Any]:
-    named = {row[1] for line in lines if (row := _MATCH.fullmatch(line)) is not None}
-    # a line beside a match may look like a match in a file whose name begins with that of the true one
-    known = {name for name in named if not any(name[: part.start()] in named for part in _BESIDE.finditer(name))}
-    files: dict[str, list[dict[str, Any]]] = {}
-    matched = 0
-    for line in lines:
-        row = _MATCH.fullmatch(line)
-        if row is not None and row[1] in known:
-            matched += 1
-            files.setdefault(row[1], []).append({"line_number": int(row[2]), "content": row[3]})
-            continue
-        part = next((part for part in _BESIDE.finditer(line) if line[: part.start()] in known), None)
-        if part is not None:
-            one = {"line_number": int(part[1]), "content": line[part.end() :], "is_context_line": True}
-            files.setdefault(line[: part.start()], []).append(one)
-    matches = [{"file": name, "matches": found} for name, found in files.items()]
-    totals = {"total_lines": sum(map(len, files.values())), "total_matched_lines": matched}
-    return {"content": {"matches": matches, **totals, **_is_cut(cut)}}
-
-
-def _is_cut(cut: bool) -> dict[str, bool]:
-    return {"client_truncated": True} if cut else {}

@@ -150,15 +150,21 @@ def _is_new(block: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class UserWords:
-    """What the user said in a conversation, as digests: of each text with all before it.
+    """What was said in a conversation, as digests: of each text of the user with all before it.
 
     opening   of what was said before the first answer
     answered  whether there is an answer
+    texts     the same of every text, the model's too
     """
 
     chain: tuple[bytes, ...] = ()
     opening: str = ""
     answered: bool = False
+    texts: tuple[bytes, ...] = ()
+
+    def goes_on_from(self, other: UserWords) -> bool:
+        """Whether this is the other conversation, unchanged and without new words of the user."""
+        return self.chain == other.chain and self.texts[: len(other.texts)] == other.texts
 
     def follows(self, other: UserWords) -> bool:
         """Whether the user of the other conversation said something else here: after all of it, or after a part of it
@@ -170,18 +176,25 @@ class UserWords:
 
 
 def user_words(request: Mapping[str, Any]) -> UserWords:
-    """The user's words in a Messages request, without what a client adds as reminders. One pass over the texts."""
-    digest, chain, opening = hashlib.blake2b(digest_size=16), [], None
+    """What was said in a Messages request, without what a client adds as reminders. One pass over the texts."""
+    digest, every = hashlib.blake2b(digest_size=16), hashlib.blake2b(digest_size=16)
+    chain, texts, opening = [], [], None
     for message in messages_of(request):
         role = message.get("role")
         if role == "assistant" and opening is None:
             opening = digest.hexdigest()
-        for text in texts_of(message.get("content")) if role == "user" else ():
-            if text.strip() and not is_reminder(text):
-                data = text.encode("utf-8", "surrogatepass")
+        for text in texts_of(message.get("content")) if role in ("user", "assistant") else ():
+            said = text.strip()
+            if not said or is_reminder(text):
+                continue
+            data = said.encode("utf-8", "surrogatepass")
+            every.update(b"%d:" % len(data) + data)
+            texts.append(every.digest())
+            if role == "user":
                 digest.update(b"%d:" % len(data) + data)
                 chain.append(digest.digest())
-    return UserWords(tuple(chain), digest.hexdigest() if opening is None else opening, opening is not None)
+    found = digest.hexdigest() if opening is None else opening
+    return UserWords(tuple(chain), found, opening is not None, tuple(texts))
 
 
 def results_of(request: Mapping[str, Any], wanted: Collection[str]) -> list[str]:

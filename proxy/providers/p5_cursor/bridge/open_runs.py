@@ -55,19 +55,26 @@ class OpenRuns:
         waiting = self._waiting(owner)
         for call_id in results_of(request, waiting.keys()):
             run = waiting[call_id]
-            if run.lost or self._runs[run].words.chain != words.chain or has_new_words(request, call_id):
+            if run.lost or not words.goes_on_from(self._runs[run].words) or has_new_words(request, call_id):
                 continue
             block = find_result(request, call_id)
             if block is not None:
                 return run, block
         return None
 
-    def put(self, owner: Owner, run: Run, request: Mapping[str, Any], words: UserWords) -> None:
-        """Adds a run. Waiting ones are closed whose conversation went on in this request without them."""
+    def resumed(self, run: Run, words: UserWords) -> None:
+        """Notes the request that a run goes on with."""
+        self._runs[run] = self._runs[run]._replace(words=words)
+
+    def put(self, owner: Owner, run: Run, request: Mapping[str, Any], words: UserWords, *, alone: bool = True) -> None:
+        """Adds a run. Waiting ones are closed whose conversation went on in this request without them.
+
+        alone  whether the owner is one user, not all who began with the same words
+        """
         waiting = self._waiting(owner)
         named = set(results_of(request, waiting.keys()))
         for call_id, other in waiting.items():
-            if call_id in named or words.follows(self._runs[other].words):
+            if call_id in named or (alone and words.follows(self._runs[other].words)):
                 self.remove(other)
         self._runs[run] = _OpenRun(owner, words)
         self._owned.setdefault(owner, []).append(run)

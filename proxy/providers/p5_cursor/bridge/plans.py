@@ -6,12 +6,13 @@ service. A file goes through the client's own tool where there is one that keeps
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from proxy.providers.p5_cursor.bridge import commands
+from proxy.providers.p5_cursor.bridge import commands, search_commands
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
 from proxy.providers.p5_cursor.bridge.command_output import CommandOutput, output_of
 from proxy.providers.p5_cursor.bridge.file_views import MAX_ERROR_CHARS, NoFile, file_view, may_be_error
@@ -71,11 +72,17 @@ class Workplace:
 
     folder  its directory, as named to the service
     posix   whether its shell is one that the commands of `commands` fit
+    secret  a word of this request that nobody can guess
     """
 
     tools: ClientTools
     folder: str = ""
     posix: bool = True
+    secret: str = ""
+
+    def tag(self, request: ExecRequest) -> str:
+        """The tag of the commands for a request, see `commands`."""
+        return hashlib.sha256(f"{self.secret} {request.id} {request.exec_id}".encode()).hexdigest()[:12]
 
     @property
     def shell(self) -> ClientTool | None:
@@ -126,7 +133,7 @@ def _output(
     first  whether its request took no call before
     """
     returned = yield Step(tool.name, command_input(tool, place.folder, asked))
-    output = output_of(tool.form.output, returned.text, failed=returned.failed)
+    output = output_of(tool.output, returned.text, failed=returned.failed)
     before_ms = 0 if first else returned.elapsed_ms
     poll, said, calls = place.tools.get("poll"), [output.text], 1
     while output.session is not None and poll is not None and calls < MAX_CALLS:
@@ -135,17 +142,22 @@ def _output(
             break
         values = {"session": output.session, "input": "", "wait": min(left, MAX_WAIT_MS), "room": ROOM_TOKENS}
         returned = yield Step(poll.name, poll.input(**values))
-        output = output_of(poll.form.output, returned.text, failed=returned.failed)
+        output = output_of(poll.output, returned.text, failed=returned.failed)
         said.append(output.text)
         calls += 1
     return CommandOutput("".join(said), output.status, output.session, output.timed_out), returned.elapsed_ms
+
+
+#: A command that a change of the directory in front of it guards as a whole.
+_SIMPLE = re.compile(r"[^;|&\n\r]*")
 
 
 def command_input(tool: ClientTool, folder: str, asked: _Command) -> dict[str, Any]:
     """The input for a command. Its directory is a change in the command where the tool takes none."""
     text, directory = asked.text, asked.directory if asked.directory not in ("", folder) else None
     if directory is not None and "directory" not in tool.members:
-        text, directory = f"cd {commands.quoted(directory)} && {text}", None
+        text = text if _SIMPLE.fullmatch(text) else f"{{ {text}\n}}"
+        text, directory = f"cd {commands.named(directory)} && {text}", None
     return tool.input(
         command=text,
         timeout=_in_unit(tool, asked.limit_ms),
@@ -195,7 +207,7 @@ def _read(request: ExecRequest, place: Workplace) -> Plan | None:
     own, by_shell = place.tools.get("read"), place.shell is not None and commands.fits_shell(request.path)
     if own is None or (by_shell and not _is_claude(own) and (own.form.lossy or not _ranges(request, own))):
         return _read_by_shell(request, place) if by_shell else None
-    return _read_by_tool(request, place, own)
+    return _read_by_tool(request, place, own, by_shell=by_shell and not _is_claude(own))
 
 
 def _ranges(request: ExecRequest, tool: ClientTool) -> bool:
@@ -203,20 +215,27 @@ def _ranges(request: ExecRequest, tool: ClientTool) -> bool:
     return range_for(request, tool) == (request.offset, request.limit)
 
 
-def _read_by_tool(request: ExecRequest, place: Workplace, tool: ClientTool) -> Plan:
-    """Reads with the client's tool. What is no whole file is read again by its shell, except for Claude Code, whose
-    form says all that there is."""
+def _read_by_tool(request: ExecRequest, place: Workplace, tool: ClientTool, *, by_shell: bool) -> Plan:
+    """Reads with the client's tool.
+
+    by_shell  whether the shell tells if that is the file as it is, and reads it otherwise. Not for Claude Code, whose
+              form says all that there is
+    """
     offset, limit = range_for(request, tool)
     returned = yield Step(tool.name, read_input(tool, request.path, offset, limit))
-    again = place.shell is not None and not _is_claude(tool) and commands.fits_shell(request.path)
     text, failed = returned.text, returned.failed
     try:
         if not failed and not _is_claude(tool) and may_be_error(text):
             raise NoFile(text)
         found = None if failed else file_view(tool, request.path, text, offset, limit)
     except NoFile as error:
-        text, failed, found = str(error), True, None
-    if again and (found is None or found.truncated):
+        text, found = str(error), None
+    if by_shell:
+        if found is not None and not found.truncated:
+            source, tag = commands.Source(request.path, offset, limit), place.tag(request)
+            told = yield from _asked(place, commands.sum_command(source, tag))
+            if commands.sum_of(told.text, tag) == commands.Sum.of(found.content.encode("utf-8", "surrogatepass")):
+                return read_success(request, found, ranged=not source.whole)
         return (yield from _read_by_shell(request, place))
     if found is None:
         return read_error(request, text or FAILED)
@@ -226,6 +245,7 @@ def _read_by_tool(request: ExecRequest, place: Workplace, tool: ClientTool) -> P
 
 
 def _is_claude(tool: ClientTool) -> bool:
+    """Whether this is Claude Code's `Read`, or one like it."""
     return tool.name == "Read" and tool.members.get("path") == "file_path"
 
 
@@ -253,20 +273,20 @@ def range_for(request: ExecRequest, tool: ClientTool) -> tuple[int | None, int |
 
 def _read_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     """Reads with commands: at once, or in pieces where the client does not show all of it as it is."""
-    source = commands.Source(request.path, request.offset, request.limit)
-    output = yield from _asked(place, commands.read_command(source))
-    data, size = commands.read_back(output.text), commands.size_of(output.text)
+    source, tag = commands.Source(request.path, request.offset, request.limit), place.tag(request)
+    output = yield from _asked(place, commands.read_command(source, tag))
+    data, told = commands.read_back(output.text, tag), commands.sum_of(output.text, tag)
     if data is None:
-        if output.status not in (None, 0) and commands.END not in output.text:
+        if output.status not in (None, 0) and not commands.is_all(output.text, tag):
             return read_error(request, commands.complaint(output.text) or FAILED)
-        if size is None:  # the client shows the end only, or nothing
-            told = yield from _asked(place, commands.size_command(source))
-            size = commands.size_of(f"{told.text.strip()}\n")
-        if not size:  # an empty file would be whole; a folder has the size 0 as well
+        if told is None:  # the client shows the end only, or nothing
+            again = yield from _asked(place, commands.sum_command(source, tag))
+            told = commands.sum_of(again.text, tag)
+        if told is None or not told.size:  # an empty file would be whole; a folder has the size 0 as well
             return read_error(request, commands.complaint(output.text)[:MAX_ERROR_CHARS] or FAILED)
-        if size > commands.MAX_FILE_BYTES:
-            return read_error(request, _too_large(size))
-        data = yield from _pieces(source, place, size, len(output.text))
+        if told.size > commands.MAX_FILE_BYTES:
+            return read_error(request, _too_large(told.size))
+        data = yield from _pieces(source, place, told, tag, shown=len(output.text))
     if data is None:
         return read_error(request, _NOT_WHOLE)
     return read_success(request, _as_text(data), ranged=not source.whole, data=data)
@@ -280,9 +300,11 @@ def _as_text(data: bytes) -> FileText | None:
 
 
 def _pieces(
-    source: commands.Source, place: Workplace, size: int, shown: int
+    source: commands.Source, place: Workplace, told: commands.Sum, tag: str, *, shown: int
 ) -> Generator[Step, Returned, bytes | None]:
-    """The file in pieces. `shown`: the characters that the client showed of it at first."""
+    """The file in pieces, None when they are not the file that was told of. `shown`: the characters that the client
+    showed of it at first."""
+    size = told.size
     room = shown * 3 // 5 if shown < size else PIECE_BYTES
     data, calls = b"", 0
     while len(data) < size and calls < MAX_CALLS:
@@ -290,8 +312,8 @@ def _pieces(
         if size - len(data) > room * (MAX_CALLS - calls):
             return None
         count = min(room, size - len(data))
-        output = yield from _asked(place, commands.piece_command(source, len(data), count))
-        piece = commands.piece_back(output.text)
+        output = yield from _asked(place, commands.piece_command(source, len(data), count, tag))
+        piece = commands.piece_back(output.text, tag)
         calls += 1
         if piece is not None and len(piece) == count:
             data += piece
@@ -299,7 +321,7 @@ def _pieces(
             return None
         else:
             room //= 2
-    return data if len(data) == size else None
+    return data if commands.Sum.of(data) == told else None
 
 
 def _too_large(size: int) -> str:
@@ -318,56 +340,81 @@ _NOT_WHOLE = "The client did not show the whole file, so it was not read. Read a
 def _write(request: ExecRequest, place: Workplace) -> Plan | None:
     own, read, data = place.tools.get("write"), place.tools.get("read"), request.written_bytes
     most = 0 if place.shell is None else place.shell.form.most
-    fits = commands.can_write(len(data), most=most, calls=MAX_CALLS) and commands.fits_shell(request.path)
+    by_shell = place.shell is not None and commands.fits_shell(request.path) and not request.path.endswith("/")
+    fits = by_shell and commands.can_write(len(data), most=most, calls=MAX_CALLS)
     changed = own is not None and own.form.lossy and b"\r" in data  # its line ends would be made alike
     alone = own is None and (read is None or read.form.alone)
-    if place.shell is not None and fits and (changed or alone):
+    if fits and (changed or alone):
         return _write_by_shell(request, place, data)
-    return _write_by_tool(request, own, read) if own is not None and request.written is not None else None
+    if own is None or request.written is None:
+        return None
+    return _write_by_tool(request, place, own, read, by_shell=by_shell)
 
 
-#: How tools say that a file was written, and that it was not, at the beginning of their text.
+#: How tools begin their text when they wrote the file, and when they did not.
 _DONE = re.compile(
-    r"success|wrote|written|creat|updat|sav|overw|\bok\b|\bdone\b|^\W*(?:null|none|true)?\W*$", re.IGNORECASE
+    r"(?:the )?(?:file )?(?:was |has been )?(?:successfully |success\b|wrote\b|created\b|written\b|saved\b|updated\b|"
+    r"overwrote\b|ok\b|done\b)",
+    re.IGNORECASE,
 )
 _NOT_DONE = re.compile(
     r"\W*(?:error|fail|cannot|can't|could not|couldn't|unable|permission|denied|access denied|reject|refus|block|"
     r"invalid|e(?:noent|acces|isdir|perm|nospc|rofs)\b|traceback|you must|the user|tool (?:call|use)|operation cancel|"
-    r"file .{0,400}(?: is a | has not | not been read| does not | already exists| must be ))",
-    re.IGNORECASE | re.DOTALL,
+    r"not\b|nothing\b|skipped\b)",
+    re.IGNORECASE,
 )
+#: What programs return that have nothing to say.
+_NOTHING = re.compile(r"\W*(?:null|none|true)?\W*", re.IGNORECASE)
 _UNREAD = re.compile(
-    r"(?:not|n't|must|first|before|has(?:n't| not)).{0,60}\bread\b|\bread\b.{0,80}\bfirst\b", re.IGNORECASE | re.DOTALL
+    r"\bread\b.{0,80}\bfirst\b|\b(?:not|n't|must|first|before)\b.{0,60}\bread\b", re.IGNORECASE | re.DOTALL
 )
+#: Characters of a tool's answer that are looked at.
+MAX_ANSWER_CHARS = 2000
 
 
-def _write_by_tool(request: ExecRequest, tool: ClientTool, reader: ClientTool | None) -> Plan:
-    """Writes with the client's tool. Some insist that their own tool has read the file before."""
+def _write_by_tool(
+    request: ExecRequest, place: Workplace, tool: ClientTool, reader: ClientTool | None, *, by_shell: bool
+) -> Plan:
+    """Writes with the client's tool. Some insist that their own tool has read the file before.
+
+    by_shell  whether the shell tells if the file was written, where the tool's words do not
+    """
     step = Step(tool.name, tool.input(path=request.path, content=request.written))
     returned = yield step
-    if reader is not None and reader.form.lossy and not _says_done(returned) and _UNREAD.search(returned.text):
+    unread = _is_done(returned) is not True and _UNREAD.search(returned.text[:MAX_ANSWER_CHARS]) is not None
+    if reader is not None and reader.form.lossy and unread:
         yield Step(reader.name, read_input(reader, request.path, None, None))
         returned = yield step
-    if returned.failed or _NOT_DONE.match(returned.text):
-        return write_error(request, returned.text or FAILED)
-    if tool.name == "Write" or _says_done(returned):
+    done = True if tool.name == "Write" and not _fails(returned) else _is_done(returned)
+    if done is None and by_shell:
+        words = f"[written {place.tag(request)}]"
+        told = yield from _asked(place, commands.check_command(request.path, request.written_bytes, words))
+        done = words in told.text
+    if done:
         return write_success(request)
-    words = "The client did not say whether it wrote the file. Read the file to find out. Its tool returned: "
-    return write_error(request, words + returned.text)
+    if done is None:
+        words = "The client did not say whether it wrote the file. Read the file to find out. Its tool returned: "
+        return write_error(request, words + returned.text)
+    return write_error(request, returned.text or FAILED)
 
 
-def _says_done(returned: Returned) -> bool:
-    text = returned.text
-    if returned.failed or _NOT_DONE.match(text) or re.search(r'"(?:success|ok)"\s*:\s*false', text):
+def _fails(returned: Returned) -> bool:
+    return returned.failed or _NOT_DONE.match(returned.text[:MAX_ANSWER_CHARS]) is not None
+
+
+def _is_done(returned: Returned) -> bool | None:
+    """Whether the tool says that the file was written; None when it is not clear."""
+    text = returned.text[:MAX_ANSWER_CHARS]
+    if _fails(returned):
         return False
-    return _DONE.search(text[:1000]) is not None
+    return True if _DONE.match(text) or _NOTHING.fullmatch(text) else None
 
 
 def _write_by_shell(request: ExecRequest, place: Workplace, data: bytes) -> Plan:
     most = place.shell.form.most if place.shell is not None else 0
     words = ""
     for encoded in (False, True):
-        script = commands.write_script(request.path, data, encoded=encoded, most=most)
+        script = commands.write_script(request.path, data, place.tag(request), encoded=encoded, most=most)
         said = []
         for command in script.commands:
             output = yield from _by_shell(place, command)
@@ -395,9 +442,10 @@ def _list(request: ExecRequest, place: Workplace) -> Plan | None:
 
 def _listed_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     path = request.path or place.folder or "."
-    output = yield from _asked(place, commands.list_command(path))
+    tag = place.tag(request)
+    output = yield from _asked(place, search_commands.list_command(path, tag))
     ignore = [one for one in request.args.get("ignore") or () if isinstance(one, str)]
-    root = commands.listed(output.text, path, ignore)
+    root = search_commands.listed(output.text, tag, path, ignore)
     if root is None:
         return [{"ls_result": {"error": {"path": request.path, "error": output.text.strip() or FAILED}}}]
     return [{"ls_result": {"success": {"directory_tree_root": root}}}]
@@ -408,8 +456,9 @@ def _delete(request: ExecRequest, place: Workplace) -> Plan | None:
 
 
 def _deleted_by_shell(request: ExecRequest, place: Workplace) -> Plan:
-    output = yield from _by_shell(place, commands.delete_command(request.path))
-    if commands.deleted(output.text):
+    tag = place.tag(request)
+    output = yield from _by_shell(place, search_commands.delete_command(request.path, tag))
+    if search_commands.deleted(output.text, tag):
         return [{"delete_result": {"success": {"path": request.path, "deleted_file": request.path}}}]
     return [{"delete_result": {"error": {"path": request.path, "error": output.text.strip() or FAILED}}}]
 
@@ -420,8 +469,9 @@ def _search(request: ExecRequest, place: Workplace) -> Plan | None:
 
 def _found_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     path = request.path or place.folder or "."
-    output = yield from _asked(place, commands.search_command(request.args, path))
-    found = commands.found(output.text, request.args, path)
+    tag = place.tag(request)
+    output = yield from _asked(place, search_commands.search_command(request.args, path, tag))
+    found = search_commands.found(output.text, tag, request.args, path)
     if found is None:
         return [{"grep_result": {"error": {"error": output.text.strip() or FAILED}}}]
     return [{"grep_result": {"success": found}}]

@@ -86,7 +86,9 @@ _COMMAND = ("directory", "timeout", "wait", "room", "description", "background",
 #: Roles that no tool of Claude Code takes.
 _NOT_CLAUDES = frozenset({"last", "directory", "wait", "room"})
 _READ_NAMES = "read readfile view viewfile cat openfile readtextfile"
-_WRITE_NAMES = "write writefile createfile create savefile editfile writetofile"
+_WRITE_NAMES = "write writefile createfile savefile editfile writetofile"
+#: Names whose schema may be open.
+_CLAUDES = frozenset({"Read", "Write", "Bash"})
 _EDITOR_NAMES = "strreplacebasededittool strreplaceeditor"
 _RUN_NAMES = (
     "bash shell exec execcommand runshellcommand executecommand runterminalcommand runterminalcmd terminal localshell "
@@ -127,8 +129,29 @@ _BY_NAME: Mapping[str, tuple[Form, ...]] = {
 
 #: Tools of MCP servers are called as text, whatever they are called.
 _MCP = re.compile(r"mcp(?:_|\b)", re.IGNORECASE)
-#: Separates a namespace from a name.
-_NAMESPACE = re.compile(r".*(?:__|[./:])", re.DOTALL)
+#: A namespace and a name. Only these are of the client itself: the tools of others may work elsewhere.
+_NAMESPACED = re.compile(r"(.*)(?:__|[./:])(.*)", re.DOTALL)
+_OWN_NAMESPACES = frozenset(
+    (
+        *("functions", "function", "container", "developer", "local", "workspace", "shell", "terminal", "codex", "cli"),
+        *(
+            "fs",
+            "filesystem",
+            "files",
+            "file",
+            "editor",
+            "system",
+            "os",
+            "default",
+            "builtin",
+            "tools",
+            "tool",
+            "agent",
+        ),
+    )
+)
+#: Members of a tool that writes a part of a file, or behind it.
+_PART = re.compile(r"old|edit|insert|append|mode|patch|diff|replace|line|range|position|instruct", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +170,13 @@ class ClientTool:
     declared: Mapping[str, Any] | None = None
     required: tuple[str, ...] = ()
     description: str = ""
+
+    @property
+    def output(self) -> str:
+        """How the tool reports the end of a command, a key of `command_output.FORMS`. Claude Code marks errors itself:
+        what its `Bash` returns is what was printed."""
+        plain = self.name == "Bash" and (self.declared is None or "background" in self.members)
+        return "plain" if plain else self.form.output
 
     def input(self, **values: Any) -> dict[str, Any]:
         """The input with these values, by role. None, and a role that the tool does not take, are left out."""
@@ -216,7 +246,7 @@ def client_tools(declarations: Iterable[Mapping[str, Any]]) -> ClientTools:
 def recognised(tool: Mapping[str, Any]) -> Iterator[ClientTool]:
     """What a tool does: mostly one kind, or nothing that is known.
 
-    >>> [(one.form.kind, one.members["path"]) for one in recognised({"name": "read_file", "input_schema": {}})]
+    >>> [(one.form.kind, one.members["path"]) for one in recognised({"name": "Read", "input_schema": {}})]
     [('read', 'file_path')]
     """
     kinds: set[str] = set()
@@ -234,8 +264,9 @@ def _rows(name: str) -> tuple[Form, ...]:
 
 
 def _plain(name: str) -> str:
-    """A name without its namespace."""
-    return _NAMESPACE.sub("", name)
+    """A name without its namespace, if that is the client's own."""
+    found = _NAMESPACED.fullmatch(name)
+    return found[2] if found is not None and found[1].lower() in _OWN_NAMESPACES else name
 
 
 def _fitted(tool: Mapping[str, Any], form: Form) -> ClientTool | None:
@@ -244,13 +275,17 @@ def _fitted(tool: Mapping[str, Any], form: Form) -> ClientTool | None:
     words = tool.get("description")
     make = partial(ClientTool, str(tool["name"]), form, description=words if isinstance(words, str) else "")
     if declared is None:  # an open schema takes what Claude Code's tools take
-        if form.member or form.list_of:
+        if form.member or form.list_of or tool["name"] not in _CLAUDES:
             return None
         return make({role: ROLES[role][0] for role in (*form.needs, *form.takes) if role not in _NOT_CLAUDES})
     if form.member and form.member not in declared:
         return None
+    if form.kind == "write" and not form.member and any(map(_PART.search, declared)):
+        return None
     if form.list_of:
         items = declared.get(form.list_of)
+        if "array" not in _types(items):
+            return None
         inner, required = _members(items.get("items") if isinstance(items, Mapping) else None)
         declared = {"command": {"type": "string"}} if inner is None and form.kind == "run" else inner or {}
     members = dict(_roles(declared, (*form.needs, *form.takes)))
@@ -296,6 +331,8 @@ def _types(schema: Any) -> set[str]:
     """The types that a schema allows; empty when it does not say."""
     if not isinstance(schema, Mapping):
         return set()
+    if schema.keys() & {"enum", "const", "oneOf", "$ref"}:
+        return {"other"}
     forms = schema.get("anyOf")
     kinds = [form.get("type") for form in forms if isinstance(form, Mapping)] if isinstance(forms, list) else []
     kind = schema.get("type")

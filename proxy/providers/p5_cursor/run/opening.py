@@ -50,8 +50,12 @@ _DIRECTORY = re.compile(
     r"^I'm currently working in the directory: ([^\n]++)|<cwd>\s*+([^<\n]++)\s*+</cwd>",
     re.MULTILINE,
 )
+#: One of these is in a text that names the directory: looked for first, since a prompt may be megabytes.
+_DIRECTORY_WORDS = ("orking ", "<cwd>")
 #: Beginnings of an absolute path, on any system.
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
+#: Characters of a prompt in which the directory is looked for.
+MAX_PROMPT_CHARS = 512 * 1024
 #: The longest path of any system.
 MAX_PATH = 4096
 
@@ -76,7 +80,9 @@ def workspace_of(request: Mapping[str, Any], fallback: str) -> str:
     '/home/me/x'
     """
     for text in _system_texts(request):
-        for found in _DIRECTORY.finditer(text):
+        for found in (
+            _DIRECTORY.finditer(text, 0, MAX_PROMPT_CHARS) if any(word in text for word in _DIRECTORY_WORDS) else ()
+        ):
             path = next(filter(None, found.groups()), "").strip().strip("`\"'")
             if len(path) <= MAX_PATH and _ABSOLUTE.match(path):
                 return path
@@ -102,7 +108,7 @@ def _system_texts(request: Mapping[str, Any]) -> Iterator[str]:
 #: How Codex CLI begins a message of its own about the machine.
 _ABOUT = "<environment_context>"
 #: Messages before the first answer, and characters of each, that may tell of the machine.
-MAX_OPENING, MAX_ABOUT_CHARS = 8, 16_384
+MAX_OPENING, MAX_ABOUT_CHARS = 8, 65_536
 
 #: How clients name their shell: Codex CLI, opencode, Qwen Code; in the description of a tool or in a prompt.
 _SHELL = re.compile(r"<shell>([^<\n]{1,100})</shell>|\b[Ss]hell: ([\w./\\-]{1,100})|active shell is (\w{1,100})")
@@ -116,12 +122,11 @@ def shell_of(request: Mapping[str, Any], tools: ClientTools) -> str:
     tool = tools.get("run")
     if tool is None or tool.name == "Bash":
         return ""
-    for text in (tool.description, *_system_texts(request)):
-        found = _SHELL.search(text)
-        if found is not None:
-            return next(filter(None, found.groups()), "")
-    about = (tool.description, *_system_texts(request))
-    return "powershell" if any(map(_WINDOWS.search, about)) else ""
+    texts = [text[:MAX_ABOUT_CHARS] for text in (tool.description, *_system_texts(request))]
+    found = next(filter(None, map(_SHELL.search, texts)), None)
+    if found is not None:
+        return next(filter(None, found.groups()), "")
+    return "powershell" if any(map(_WINDOWS.search, texts)) else ""
 
 
 def is_posix(shell: str) -> bool:
