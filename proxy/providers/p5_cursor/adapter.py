@@ -21,7 +21,7 @@ from proxy.providers.p5_cursor.answer import CursorToMessages
 from proxy.providers.p5_cursor.bridge.calls import is_an_aside
 from proxy.providers.p5_cursor.bridge.history import UserWords, user_words
 from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
-from proxy.providers.p5_cursor.bridge.plans import Workplace
+from proxy.providers.p5_cursor.bridge.steps import Workplace
 from proxy.providers.p5_cursor.bridge.tool_forms import ClientTools, client_tools
 from proxy.providers.p5_cursor.catalog import LABEL, known_ids
 from proxy.providers.p5_cursor.conversations import Conversations

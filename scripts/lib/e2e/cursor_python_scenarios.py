@@ -134,7 +134,9 @@ def _own_tools(wire: str, way: str) -> Scenario[Python]:
             expect(done.status == 0 and "fine" in done.stdout, "it ends with an answer", done)
             await expect_clean(sandbox)
             found = [execs(each) for each in asked(sandbox.p5)]
-        expect(found == [[_NOTE, str(made), "oops", "fine"]], "one run", found)
+        status = "\nexit code: "
+        expected = [_NOTE, str(made), f"oops\n{status}3", f"fine\n{status}0"]
+        expect(found == [expected], "one run", found)
         expect(made.read_bytes() == _NOTE.encode(), "the file is written", made.read_bytes())
 
     return named(own_tools, f"own tools over {wire} {way}")

@@ -80,29 +80,24 @@ def _status(text: str) -> CommandOutput:
 #: Qwen Code and Gemini CLI.
 _LABELLED_HEAD = re.compile(r"(?:Command: .*?\n)?Directory: [^\n]*\n(?:Output|Stdout): ", re.DOTALL)
 _LABELLED_TAIL = re.compile(
-    r"\n(?:Stderr: (?P<stderr>.*)\n)?Error: (?P<error>[^\n]*)\nExit Code: (?P<status>-?[0-9]+|\(none\))\n"
-    r"Signal: [^\n]*(?:\n(?:Background PIDs|Process Group PGID): [^\n]*){0,2}\s*\Z",
-    re.DOTALL,
+    r"\nError: (?P<error>[^\n]*)\nExit Code: (?P<status>-?[0-9]{1,10}|\(none\))\nSignal: [^\n]*"
+    r"(?:\n(?:Background PIDs|Process Group PGID): [^\n]*){0,4}"
 )
 _NOTHING = ("(empty)", "(none)")
 
 
 def _labelled(text: str) -> CommandOutput:
-    head = _LABELLED_HEAD.match(text)
-    tail_at = text.rfind("\nError: ")
-    errors_at = text.rfind("\nStderr: ", 0, tail_at) if tail_at >= 0 else -1
-    tail = None if tail_at < 0 else _LABELLED_TAIL.match(text, errors_at if errors_at >= 0 else tail_at)
-    if tail is None and tail_at >= 0:
-        tail = _LABELLED_TAIL.match(text, tail_at)
+    end = text.rstrip()
+    head, at = _LABELLED_HEAD.match(end), end.rfind("\nError: ")
+    tail = _LABELLED_TAIL.fullmatch(end, at) if at >= 0 else None
     if head is None or tail is None:
         return _in_words(text)
-    said = [text[head.end() : tail.start()], tail["stderr"] or ""]
-    printed = "\n".join(part for part in said if part and part not in _NOTHING)
-    status = tail["status"]
-    if status.startswith("("):
-        error = tail["error"]
-        return CommandOutput("\n".join(filter(None, (printed, error if error not in _NOTHING else ""))), 1)
-    return CommandOutput(printed, int(status))
+    out, _, err = end[head.end() : at].partition("\nStderr: ")
+    printed = "\n".join(part for part in (out, err) if part and part not in _NOTHING)
+    if not tail["status"].startswith("("):
+        return CommandOutput(printed, int(tail["status"]))
+    error = tail["error"] if tail["error"] not in _NOTHING else ""
+    return CommandOutput("\n".join(filter(None, (printed, error))), 1)
 
 
 def _listed(text: str) -> CommandOutput:
@@ -121,10 +116,10 @@ def _listed(text: str) -> CommandOutput:
     return CommandOutput(printed.removeprefix(head).removeprefix("\n"), int(found[1]))
 
 
-#: Behind the output: the status, a limit of time. In the order of pi, Continue, programs.
-_BEHIND = re.compile(
-    r"(?:\A|\n+)[\[(]?(?:Command exited with code|Process exited with code|exit (?:code|status)[:=]?) "
-    r"?(?P<status>-?[0-9]{1,10})[\])]?\s*\Z",
+#: pi's words behind the output; and what programs may say there, which stays, since a command may print it as well.
+_BEHIND = re.compile(r"(?:\A|\n{1,3})Command exited with code (?P<status>-?[0-9]{1,10})\s*\Z")
+_SAID = re.compile(
+    r"(?:\A|\n)[\[(]?(?:Process exited with code|exit (?:code|status)[:=]?) ?(?P<status>-?[0-9]{1,10})[\])]?\s*\Z",
     re.IGNORECASE,
 )
 _LATE = re.compile(
@@ -145,10 +140,12 @@ def _words_behind(text: str) -> CommandOutput:
     late = _LATE.search(text, max(0, len(text) - 1000))
     if late is not None:
         return CommandOutput(_silenced(text), 124, timed_out=True)
-    behind = _BEHIND.search(text, max(0, len(text) - 200))
-    if behind is None:
-        return CommandOutput(_silenced(text))
-    return CommandOutput(_silenced(text[: behind.start()]), int(behind["status"]))
+    start = max(0, len(text) - 200)
+    behind = _BEHIND.search(text, start)
+    if behind is not None:
+        return CommandOutput(_silenced(text[: behind.start()]), int(behind["status"]))
+    said = _SAID.search(text, start)
+    return CommandOutput(_silenced(text), None if said is None else int(said["status"]))
 
 
 def _silenced(text: str) -> str:

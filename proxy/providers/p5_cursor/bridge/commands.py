@@ -268,7 +268,7 @@ def _ending(data: bytes, written: str) -> list[str]:
     return [
         'set -- $(cksum <"$t")',
         f'[ "$1 $2" = "{_checksum(data)} {len(data)}" ] || {{ echo \'{DIFFERS}\'; exit 1; }}',
-        "[ ! -d \"$f\" ] || { echo 'not a file'; exit 1; }",
+        '[ ! -d "$f" ] && [ ! -L "$f" ] || { echo \'not a file\'; exit 1; }',
         f'mv -f "$t" "$f" && echo \'{written}\'',
     ]
 

@@ -37,10 +37,11 @@ def file_view(tool: ClientTool, path: str, text: str, offset: int | None, limit:
 
 #: How tools begin an error that they return as text; with a path or a short text behind it.
 _ERROR = re.compile(
-    r"\W*(?:error\b|e(?:noent|acces|isdir|perm|notdir)\b|(?:file|path|directory) (?:not found|does not exist)|"
-    r"(?:file|path) .{0,300} (?:does not exist|not found|is a directory|is outside)|no such file|"
-    r"permission denied|access denied|cannot (?:read|open|access|display)|could not (?:read|open)|failed to|"
-    r"unable to|is a directory|the user (?:rejected|denied|declined))",
+    r"(?:error(?:\s*:|\s+(?:reading|executing|opening|accessing|while)\b)|\w*(?:Error|Exception): |"
+    r"e(?:noent|acces|isdir|perm|notdir)\b|(?:the )?(?:file|path|directory) (?:not found|does not exist)|"
+    r"(?:file|path) .{0,300} (?:does not exist|not found|is a directory|is outside)|no such file|not found\b|"
+    r"(?:\w+: ){1,3}.{0,300}: No such file|permission denied|access denied|cannot (?:read|open|access|display)|"
+    r"could not (?:read|open)|failed to|unable to|is a directory|the user (?:rejected|denied|declined))",
     re.IGNORECASE | re.DOTALL,
 )
 MAX_ERROR_CHARS = 1000

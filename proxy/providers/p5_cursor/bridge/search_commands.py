@@ -82,13 +82,14 @@ def search_command(args: Mapping[str, Any], path: str, tag: str) -> str:
 
 
 def _by_name(glob: str, place: str) -> str:
-    name = " -o ".join(f"-name {quoted(one)}" for one in _names(glob))
-    return f"find {place} -type f" + (f" '(' {name} ')'" if glob else "") + " -not -path '*/.git/*'"
+    name = " -o ".join(f"-name {quoted(one)}" for one in _names(glob.removeprefix("!")))
+    which = f" {'! ' if glob.startswith('!') else ''}'(' {name} ')'" if glob else ""
+    return f"find -H {place} -type f{which} -not -path '*/.git/*'"
 
 
 def _by_pattern(args: Mapping[str, Any], place: str) -> str:
     pattern, glob, mode = str(args["pattern"]), str(args.get("glob") or ""), args.get("output_mode")
-    rg, grep = ["rg --no-config --no-heading --color never -nH"], ["grep -rnIHE"]
+    rg, grep = ["rg --no-config --no-heading --color never -nH"], ["grep -rnIH $r"]
     for role, option in (("context_before", "-B"), ("context_after", "-A"), ("context", "-C")):
         if isinstance(args.get(role), int) and mode not in _SHORT:
             rg.append(f"{option} {args[role]}")
@@ -102,12 +103,14 @@ def _by_pattern(args: Mapping[str, Any], place: str) -> str:
         rg.append(f"-t {quoted(str(args['type']))}")
     if glob:
         rg.append(f"-g {quoted(glob)}")
-        grep += [f"--include={quoted(one)}" for one in _names(glob)]
+        option = "--exclude" if glob.startswith("!") else "--include"
+        grep += [f"{option}={quoted(one)}" for one in _names(glob.removeprefix("!"))]
     if mode in _SHORT:
         rg.append(_SHORT[mode])
         grep.append(_SHORT[mode])
     ends = f"-e {quoted(pattern)} -- {place}"
-    return f"if command -v rg >/dev/null; then {' '.join(rg)} {ends}; else {' '.join(grep)} {ends}; fi"
+    kind = "r=-E; printf x | grep -qP x 2>/dev/null && r=-P"  # not every grep knows what ripgrep's patterns have
+    return f"if command -v rg >/dev/null; then {' '.join(rg)} {ends}; else {kind}; {' '.join(grep)} {ends}; fi"
 
 
 #: output mode -> the option of both programs
@@ -141,30 +144,33 @@ def found(printed: str, tag: str, args: Mapping[str, Any], path: str) -> dict[st
     lines = [line for line in told.lines if line.startswith(begin)]
     if not lines and any(line.strip() for line in told.lines):
         return None
+    lines, limits = _limited(lines, args, cut=told.cut)
     mode = args.get("output_mode")
     if not args.get("pattern") or mode == "files_with_matches":
-        mode, union = "files_with_matches", _files(lines, told.cut)
+        mode, union = "files_with_matches", _files(lines)
     elif mode == "count":
-        union = _counts(lines, told.cut)
+        union = _counts(lines)
     else:
-        mode, union = "content", _matches(lines, told.cut)
+        mode, union = "content", _matches(lines)
+    [members] = union.values()
+    members |= limits
     head = {"pattern": str(args.get("pattern") or ""), "path": path, "output_mode": mode}
     return {**head, "workspace_results": {path: union}}
 
 
-def _files(lines: list[str], cut: bool) -> dict[str, Any]:
+def _files(lines: list[str]) -> dict[str, Any]:
     files = list(dict.fromkeys(lines))
-    return {"files": {"files": files, "total_files": len(files), **_is_cut(cut)}}
+    return {"files": {"files": files, "total_files": len(files)}}
 
 
 _COUNT = re.compile(r"(.+):([0-9]{1,9})")
 
 
-def _counts(lines: list[str], cut: bool) -> dict[str, Any]:
+def _counts(lines: list[str]) -> dict[str, Any]:
     rows = [found for line in lines if (found := _COUNT.fullmatch(line)) is not None and found[2] != "0"]
     counts = [{"file": row[1], "count": int(row[2])} for row in rows]
     total = sum(int(row[2]) for row in rows)
-    return {"count": {"counts": counts, "total_files": len(counts), "total_matches": total, **_is_cut(cut)}}
+    return {"count": {"counts": counts, "total_files": len(counts), "total_matches": total}}
 
 
 _MATCH = re.compile(r"(.+?):([1-9][0-9]{0,8}):(.*)", re.DOTALL)
@@ -178,7 +184,7 @@ def _beside(line: str) -> Iterator[re.Match[str]]:
     return islice(_BESIDE.finditer(line, 0, MAX_NAME_CHARS), MAX_PARTS)
 
 
-def _matches(lines: list[str], cut: bool) -> dict[str, Any]:
+def _matches(lines: list[str]) -> dict[str, Any]:
     rows = [_MATCH.fullmatch(line) for line in lines]
     given = {row[1] for row in rows if row is not None}
     # a line beside a match may look like a match in a file whose name begins with that of the true one
@@ -196,8 +202,20 @@ def _matches(lines: list[str], cut: bool) -> dict[str, Any]:
             files.setdefault(line[: part.start()], []).append(one)
     matches = [{"file": name, "matches": found} for name, found in files.items()]
     totals = {"total_lines": sum(map(len, files.values())), "total_matched_lines": matched}
-    return {"content": {"matches": matches, **totals, **_is_cut(cut)}}
+    return {"content": {"matches": matches, **totals}}
 
 
-def _is_cut(cut: bool) -> dict[str, bool]:
-    return {"client_truncated": True} if cut else {}
+def _limited(lines: list[str], args: Mapping[str, Any], *, cut: bool) -> tuple[list[str], dict[str, Any]]:
+    """The lines that are asked for, and the members that say so."""
+    offset, most = (_count(args.get(name)) for name in ("offset", "head_limit"))
+    kept = lines[offset or 0 :][: most or None]
+    limits: dict[str, Any] = {"client_truncated": True} if cut or len(kept) < len(lines) - (offset or 0) else {}
+    if most:
+        limits["head_limit_applied"] = most
+    if offset:
+        limits["offset_applied"] = offset
+    return kept, limits
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None

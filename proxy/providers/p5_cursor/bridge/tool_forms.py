@@ -180,8 +180,6 @@ class ClientTool:
 
     def input(self, **values: Any) -> dict[str, Any]:
         """The input with these values, by role. None, and a role that the tool does not take, are left out."""
-        if self.argv and "command" in values:
-            values["command"] = ["bash", "-lc", values["command"]]
         said = {
             self.members[role]: value for role, value in values.items() if role in self.members and value is not None
         }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.plans import Plan, Step
+from proxy.providers.p5_cursor.bridge.steps import Plan, Step
 
 #: Most open calls; further ones are refused.
 MAX_OPEN_CALLS = 64

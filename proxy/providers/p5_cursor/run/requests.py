@@ -9,7 +9,7 @@ from typing import Any
 from proxy.core.content import texts_of
 from proxy.core.sse import load_json
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.plans import Workplace
+from proxy.providers.p5_cursor.bridge.steps import Workplace
 from proxy.providers.p5_cursor.run.replies import (
     Message,
     context_answer,

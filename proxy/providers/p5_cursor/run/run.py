@@ -21,8 +21,9 @@ from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_ATTEMPT, AttemptCapture, RequestCapture
 from proxy.observe.lifecycle import Log
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.plans import NOWHERE, Returned, Step, plan_for
+from proxy.providers.p5_cursor.bridge.plans import plan_for
 from proxy.providers.p5_cursor.bridge.results import result_text
+from proxy.providers.p5_cursor.bridge.steps import NOWHERE, Returned, Step
 from proxy.providers.p5_cursor.catalog import LABEL
 from proxy.providers.p5_cursor.failures import PROFILE, end_error
 from proxy.providers.p5_cursor.run.calls import OpenCall, OpenCalls
@@ -152,12 +153,12 @@ class Run:
         """The next call of the client, or the messages that answer the service."""
         elapsed_ms = round((self._now() - call.since) * 1000)
         try:
-            return call.plan.send(Returned(result_text(block), bool(block.get("is_error")), elapsed_ms))
-        except StopIteration as done:
-            messages = answered(call.request, done.value)
+            try:
+                return call.plan.send(Returned(result_text(block), bool(block.get("is_error")), elapsed_ms))
+            except StopIteration as done:
+                return _written(answered(call.request, done.value))
         except Exception:
-            messages = unbuilt(call.request)
-        return [(message, encode("AgentClientMessage", message)) for message in messages]
+            return _written(unbuilt(call.request))
 
     def fail(self, error: Exception) -> None:
         """Makes the run's holder get this error after the output."""
@@ -415,6 +416,10 @@ class Run:
         "kv_server_message": _kv,
         "interaction_query": _query,
     }
+
+
+def _written(messages: list[Message]) -> Written:
+    return [(message, encode("AgentClientMessage", message)) for message in messages]
 
 
 def _late(verdict: WaitEnd) -> UpstreamError:
