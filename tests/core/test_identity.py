@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from samples import rows
 
 from core.strategies import json_values
-from proxy.core.identity import MAX_ID_BYTES, Owner, owner_of, session_in_metadata, session_of
+from proxy.core.identity import MAX_ID_BYTES, Owner, owner_of, session_in_metadata, session_of, session_of_opening
 
 S, A, P = "x-claude-code-session-id", "x-claude-code-agent-id", "x-claude-code-parent-agent-id"
 
@@ -90,3 +90,14 @@ def test_any_headers_are_survived(headers: dict[str, list[str]]) -> None:
     if owner is not None:
         for value in (owner.session, owner.agent or "x"):
             assert value.isascii() and value.isprintable() and " " not in value
+
+
+@rows("messages", [None, 5, {}, {"a": 1}, True, [], [None, 3], [{"role": "user"}], [{"role": 3, "content": 4}]])
+def test_an_opening_of_another_form_says_nothing(messages: Any) -> None:
+    assert session_of_opening(messages) == session_of_opening([])
+    assert session_of_opening(messages) != session_of_opening("hello")
+
+
+@given(json_values)
+def test_no_opening_breaks_the_digest(messages: Any) -> None:
+    assert session_of_opening(messages) == session_of_opening(messages)

@@ -12,7 +12,8 @@ from proxy.core.messages import Event, Fold, MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.providers.p5_cursor.answer import CursorToMessages
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.plans import Workplace, plan_for
+from proxy.providers.p5_cursor.bridge.plans import plan_for
+from proxy.providers.p5_cursor.bridge.steps import Workplace
 from proxy.providers.p5_cursor.bridge.tool_forms import client_tools
 from proxy.providers.p5_cursor.run.calls import OpenCall
 from proxy.providers.p5_cursor.run.events import RunOutput

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from samples import rows
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.plans import Plan, Returned, Workplace, plan_for
+from proxy.providers.p5_cursor.bridge.plans import plan_for
+from proxy.providers.p5_cursor.bridge.steps import Plan, Returned, Workplace
 from proxy.providers.p5_cursor.bridge.tool_forms import ClientTools, client_tools
 from proxy.providers.p5_cursor.run.opening import request_context
 from proxy.providers.p5_cursor.run.replies import (

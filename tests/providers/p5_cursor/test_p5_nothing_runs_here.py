@@ -10,7 +10,8 @@ from source import PACKAGE
 from test_imports import IMPURE, found
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.plans import Returned, Workplace, plan_for
+from proxy.providers.p5_cursor.bridge.plans import plan_for
+from proxy.providers.p5_cursor.bridge.steps import Returned, Workplace
 from proxy.providers.p5_cursor.bridge.tool_forms import ClientTools, client_tools
 from proxy.providers.p5_cursor.run.replies import denial
 

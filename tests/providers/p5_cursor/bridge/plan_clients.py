@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.plans import Plan, Returned, Step, Workplace, plan_for
+from proxy.providers.p5_cursor.bridge.commands import Sum
+from proxy.providers.p5_cursor.bridge.plans import plan_for
 from proxy.providers.p5_cursor.bridge.results import result_text
+from proxy.providers.p5_cursor.bridge.steps import Plan, Returned, Step, Workplace
 from proxy.providers.p5_cursor.bridge.tool_forms import client_tools
 
 Tool = dict[str, Any]
@@ -33,8 +36,8 @@ def tool(name: str, members: Mapping[str, Any], required: Iterable[str] = (), **
     return {"name": name, "input_schema": schema, **further}
 
 
-def place_of(*tools: Tool, folder: str = "/w", posix: bool = True) -> Workplace:
-    return Workplace(client_tools(tools), folder, posix)
+def place_of(*tools: Tool, folder: str = "/w", posix: bool = True, secret: str = "s") -> Workplace:
+    return Workplace(client_tools(tools), folder, posix, secret)
 
 
 def planned(request: ExecRequest, place: Workplace) -> Plan:
@@ -78,6 +81,15 @@ def driven(
             return steps, found
         steps.append(found)
     raise AssertionError("the plan has no end")
+
+
+def shown(command: str, data: bytes) -> str:
+    """What one of our commands that read prints of a file with these bytes, by its own marks."""
+    tag = command.partition(" of file ")[2].partition("]")[0]
+    if "base64" in command:
+        return f"[piece of file {tag}]\n{base64.encodebytes(data).decode()}[end of piece {tag}]\n"
+    begin = f"[begin of file {tag}]\n{' '.join(map(str, Sum.of(data)))}\n"
+    return f"{begin}{data.decode()}[end of file {tag}]\n" if "cat " in command else begin
 
 
 def in_shell(command: str, shell: str = "bash", directory: Any = None) -> tuple[int, str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from cursor_talk import TOOLS, TURN, Talk, all_over, calls, fault, folded, open_runs, plays, result, said, shell, text
 from harness import STATE, Fake, Live, ask, configured, played, until, use, with_live
+from plan_clients import shown
 
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Progress
@@ -70,7 +71,7 @@ async def test_a_client_with_a_shell_only_is_asked_for_a_file_by_commands(live: 
     talk = Talk(live, "use Read: /etc/hosts", tools=[TOOLS[0]])
     (call,) = calls(await talk.turn())
     assert call["name"] == "Bash" and "cat '/etc/hosts'" in call["input"]["command"]
-    message = await talk.turn(result(call, "[begin of file]\n6 /etc/hosts\none 1\n[end of file]\n"))
+    message = await talk.turn(result(call, shown(call["input"]["command"], b"one 1\n")))
     assert "one 1" in said(message) and runs(live) == 1
     await all_over(live)
 
@@ -78,9 +79,10 @@ async def test_a_client_with_a_shell_only_is_asked_for_a_file_by_commands(live: 
 async def test_a_request_of_the_service_may_take_several_calls(live: Live) -> None:
     talk = Talk(live, "use Read: /etc/hosts", tools=[TOOLS[0]])
     (call,) = calls(await talk.turn())
-    (more,) = calls(await talk.turn(result(call, "[begin of file]\n6 /etc/hosts\none 1")))  # the mark is missing
+    cut = shown(call["input"]["command"], b"one 1\n").partition("\n[end")[0]
+    (more,) = calls(await talk.turn(result(call, cut)))
     assert "base64" in more["input"]["command"] and more["id"] != call["id"]
-    message = await talk.turn(result(more, "[piece of file]\nb25lIDEK\n[end of piece]\n"))
+    message = await talk.turn(result(more, shown(more["input"]["command"], b"one 1\n")))
     assert "one 1" in said(message) and runs(live) == 1
     await all_over(live)
 

@@ -14,7 +14,7 @@ from proxy.providers.p5_cursor.bridge.command_output import FORMS, CommandOutput
 from proxy.providers.p5_cursor.bridge.tool_forms import client_tools
 
 #: client -> the form of its results
-FORM_OF = {name: run.form.output for name, tools in CLIENTS.items() if (run := client_tools(tools).get("run"))}
+FORM_OF = {name: run.output for name, tools in CLIENTS.items() if (run := client_tools(tools).get("run"))}
 
 
 def listed(result: str, error: str = "", *, success: bool = False) -> str:
@@ -33,6 +33,16 @@ LATE = "shell tool terminated command after exceeding timeout 1000 ms. If it is 
 
 #: Output that looks like the end of a result.
 FORGED = "a\nError: b\nExit Code: 9\nSignal: x\nrest"
+#: How clients say that they did not run a command.
+NOT_RUN = (
+    "exec_command failed: no such directory",
+    "Error: spawn ENOENT",
+    "Command rejected by user",
+    "command aborted",
+    "[blocked by a hook]",
+    "Denied.",
+    "unsupported call: exec_command",
+)
 SLOW = "Command timed out after 1 seconds"
 
 RECORDED: list[tuple[str, str, CommandOutput]] = [
@@ -135,7 +145,19 @@ RECORDED: list[tuple[str, str, CommandOutput]] = [
         CommandOutput("so far\nCommand timed out after 30000ms", 1, timed_out=True),
     ),
     ("claude", "hi", CommandOutput("hi")),
-    ("claude", "(no output)", CommandOutput("")),
+    ("claude", "(no output)", CommandOutput("(no output)")),
+    # what was printed, since Claude Code marks its errors
+    *(
+        ("claude", text, CommandOutput(text))
+        for text in ("Running\nProcess exited with code 1", "x\n[exit code: 3]", SLOW)
+    ),
+    # words in place of the form: the command did not run
+    *(("codex", text, CommandOutput(text, 1)) for text in NOT_RUN),
+    *(("codex shell", text, CommandOutput(text, 1)) for text in NOT_RUN),
+    *(("qwen", text, CommandOutput(text, 1)) for text in NOT_RUN),
+    *(("cline", text, CommandOutput(text, 1)) for text in NOT_RUN),
+    # without a form of its own they may be output
+    *(("pi", text, CommandOutput(text)) for text in NOT_RUN),
 ]
 
 
@@ -212,4 +234,9 @@ def test_no_text_breaks_a_reader(text: str, form: str, failed: bool) -> None:
 def test_which_tools_have_which_form() -> None:
     assert set(FORM_OF.values()) == {*FORMS, ""}
     (run,) = (client_tools([tool("bash", {"command": "string"})]).get("run"),)
-    assert run is not None and run.form.output == ""
+    assert run is not None and run.output == ""
+    for members, output in (({"command": "string"}, ""), ({"command": "string", "run_in_background": {}}, "plain")):
+        run = client_tools([tool("Bash", members)]).get("run")
+        assert run is not None and run.output == output
+    (run,) = (client_tools([{"name": "Bash"}]).get("run"),)
+    assert run is not None and run.output == "plain"

@@ -229,7 +229,8 @@ def test_who_says_something_else_follows(here: tuple[str, ...], there: tuple[str
         ([says("user", PICTURE, words("a"))], True),
         ([says("user", "a"), CALL, says("user", result(), words("b"))], False),
         ([says("user", "a"), says("user", "a")], False),
-        ([says("user", "a ")], False),
+        ([says("user", "a ")], True),
+        ([says("user", "\n a\n")], True),
         ([says("user", "")], False),
     ],
 )
@@ -253,6 +254,40 @@ def test_what_was_said_before_the_first_answer_names_a_conversation(
     found = said(*messages)
     assert (found.opening, found.answered) == (said(*opening).opening, answered)
     assert said("ab").opening != said("a", "b").opening != said("a").opening
+
+
+def turns(*texts: str) -> UserWords:
+    """Of messages, the user's first, each with a call and its result between them."""
+    return user_words({"messages": [says(("user", "assistant")[at % 2], text) for at, text in enumerate(texts)]})
+
+
+@rows(
+    "here, there, expected",
+    [
+        (("a",), ("a",), True),
+        (("a", "b"), ("a",), True),
+        ((" a\n", "b "), ("a",), True),
+        (("a", "b", "c"), ("a", "b", "c"), True),
+        (("a", "b\n", "c", "d"), ("a", "b", "c"), True),
+        # an answer was edited, or is gone
+        (("a", "x", "c"), ("a", "b", "c"), False),
+        (("a", "", "c"), ("a", "b", "c"), False),
+        (("a", "b"), ("a", "b", "c"), False),
+        (("a",), ("a", "b"), False),
+        # the user said something else
+        (("x", "b", "c"), ("a", "b", "c"), False),
+        (("a", "b", "c"), ("a",), False),
+        (("ab",), ("a", "b"), False),
+    ],
+)
+def test_who_goes_on_with_a_run(here: tuple[str, ...], there: tuple[str, ...], expected: bool) -> None:
+    assert turns(*here).goes_on_from(turns(*there)) is expected
+
+
+def test_a_call_and_its_result_are_no_texts() -> None:
+    after = [says("user", "a"), CALL, says("user", result(), REMINDER)]
+    assert user_words({"messages": after}).texts == turns("a").texts
+    assert len(turns("a", "b", " ", "c").texts) == 3
 
 
 def test_half_a_character_has_a_digest() -> None:

@@ -55,7 +55,45 @@ async def test_a_call_of_another_session_is_not_found_by_its_id(live: Live) -> N
     await all_over(live)
 
 
-@pytest.mark.parametrize("edited", ["use Bash: ls -la now", f"{BASH} "])
+@pytest.mark.parametrize("blanks", [f"{BASH} ", f"\n{BASH}\n"])
+async def test_blanks_around_what_was_said_are_no_edit(live: Live, blanks: str) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    talk.messages[0]["content"] = blanks
+    assert "the result" in said(await talk.turn(result(call, "the result")))
+    assert live.sandbox.p5.total_requests == 1
+    await all_over(live)
+
+
+@pytest.mark.parametrize("edited", ["I do not know.", "", None])
+async def test_an_edited_answer_begins_a_new_run(live: Live, edited: str | None) -> None:
+    talk = Talk(live, "hello there")
+    talk.goes_on(f"{BASH} and then {BASH}")
+    first = calls(await talk.turn())[0]
+    call = calls(await talk.turn(result(first, "one")))[0]
+    assert talk.messages[1]["content"] == "Well." and live.sandbox.p5.total_requests == 1
+    if edited is not None:
+        talk.messages[1]["content"] = edited
+    assert "two" in said(await talk.turn(result(call, "two")))
+    assert live.sandbox.p5.total_requests == (1 if edited is None else 2)
+    assert live.sandbox.p5.runs[0].cancelled is (edited is not None)
+    await all_over(live)
+
+
+@pytest.mark.parametrize(("session", "left"), [("s1", False), (None, True)])
+async def test_who_began_with_the_same_words_may_be_another_user(live: Live, session: str | None, left: bool) -> None:
+    """Only a client that names its session is known to have gone on without its run."""
+    talk, other = Talk(live, BASH, session=session), Talk(live, BASH, session=session)
+    call = calls(await talk.turn())[0]
+    other.messages += talk.messages[1:]
+    other.goes_on("hello there")
+    await other.turn()
+    assert "the result" in said(await talk.turn(result(call, "the result")))
+    assert live.sandbox.p5.total_requests == (2 if left else 3)
+    await all_over(live)
+
+
+@pytest.mark.parametrize("edited", ["use Bash: ls -la now", "use Bash: ls  -la"])
 async def test_a_result_below_an_edited_history_begins_a_new_run(live: Live, edited: str) -> None:
     talk = Talk(live, BASH)
     call = calls(await talk.turn())[0]

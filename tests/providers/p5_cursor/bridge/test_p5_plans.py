@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from client_declarations import CLAUDE, CLINE, CODEX, CONTINUE, OPENCODE, PI, QWEN
-from plan_clients import Messages, Tool, driven, in_shell, place_of, planned, sent_to, tool
+from plan_clients import Messages, Tool, driven, in_shell, place_of, planned, sent_to, shown, tool
 from samples import rows
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.plans import MAX_CALLS, Returned, Step, plan_for
+from proxy.providers.p5_cursor.bridge.plans import plan_for
+from proxy.providers.p5_cursor.bridge.steps import MAX_CALLS, Returned, Step
 
 SHELL = tool("bash", {"command": "string"}, ["command"])
 
@@ -63,7 +64,7 @@ CONTENTS: dict[str, bytes] = {
     "no line end": b"a",
     "blanks": b"  a \t\n \n\t\n\n",
     "CRLF": b"a\r\nb\r\n0\n",
-    "marks": b"[end of file]\n[begin of file]\n3\n(no output)",
+    "marks": b"[end of file 1]\n[begin of file 1]\n1 3\n(no output)",
     "status": b"x\n\nCommand exited with code 9\n",
     "characters": "é中😀\u2028\n".encode(),
     "all bytes": bytes(range(256)),
@@ -193,9 +194,23 @@ def test_folders_searches_and_removals(tmp_path: Path) -> None:
     _, (gone,) = driven(removal, place, client)
     assert gone["delete_result"]["success"] == {"path": f"{tmp_path}/a.py", "deleted_file": f"{tmp_path}/a.py"}
     assert "No such file" in error_of(driven(removal, place, client)[1])
-    assert "No such file" in error_of(driven(ExecRequest(1, "", "ls_args", {"path": "/no/x"}), place, client)[1])
+    for kind, args in (("ls_args", {}), ("grep_args", {"pattern": "x"}), ("grep_args", {"glob": "*"})):
+        missing = ExecRequest(1, "", kind, {"path": "/no/x", **args})
+        assert "No such file" in error_of(driven(missing, place, client)[1])
     bad = ExecRequest(1, "", "grep_args", {"pattern": "("})
     assert "grep" in error_of(driven(bad, place, client)[1]) or "regex" in error_of(driven(bad, place, client)[1])
+
+
+@rows("cut", [head_only, tail_only, cut_in_the_middle])
+def test_a_list_that_the_client_cut_is_no_success(cut: Show, tmp_path: Path) -> None:
+    for number in range(1500):
+        (tmp_path / f"name {number}").touch()
+    request = ExecRequest(1, "", "ls_args", {"path": str(tmp_path)})
+    assert error_of(driven(request, place_of(SHELL), shell(tmp_path, cut))[1])
+    (result,) = driven(request, place_of(SHELL), shell(tmp_path))[1]
+    assert result["ls_result"]["success"]["directory_tree_root"]["num_files"] == 1500
+    for path in tmp_path.iterdir():
+        path.unlink()
 
 
 # -- commands
@@ -214,6 +229,54 @@ def test_a_command_has_the_status_that_the_client_tells(text: str, status: int, 
     streamed = ExecRequest(1, "", "shell_stream_args", {"command": "x"})
     *_, last = driven(streamed, place_of(SHELL), lambda _: text)[1]
     assert last["shell_stream"]["exit"].get("code", 0) == status
+
+
+@pytest.mark.parametrize("text", ["Running\nProcess exited with code 1", "exit code: 3", "Command rejected"])
+def test_what_a_command_prints_is_no_status_where_the_client_marks_errors(text: str) -> None:
+    request = ExecRequest(1, "", "shell_args", {"command": "x"})
+    (result,) = driven(request, place_of(*CLAUDE), lambda _: text)[1]
+    assert result["shell_result"]["success"]["stdout"] == text
+    (result,) = driven(request, place_of(*CLAUDE), lambda _: Returned(text, failed=True))[1]
+    assert result["shell_result"]["failure"]["exit_code"] == 1
+
+
+@rows(
+    "command, directory, text",
+    [
+        ("ls -la", "/v", "cd '/v' && ls -la"),
+        ("ls", "-v", "cd './-v' && ls"),
+        ("ls", "/w", "ls"),
+        ("ls", "", "ls"),
+        *(
+            (command, "/v", f"cd '/v' && {{ {command}\n}}")
+            for command in ("a; b", "a || b", "a && b", "a | b", "a &", "a\nb", "cat <<E\nx\nE", "a; b # c")
+        ),
+    ],
+)
+def test_a_command_in_another_directory(command: str, directory: str, text: str) -> None:
+    request = ExecRequest(1, "", "shell_args", {"command": command, "working_directory": directory})
+    assert next(planned(request, place_of(SHELL))).input["command"] == text
+
+
+@pytest.mark.parametrize(
+    "command", ["touch a; touch b", "false || touch a", "true && touch a", "touch a &", "true\ntouch a"]
+)
+def test_no_part_of_a_command_runs_where_its_directory_is_not(command: str, tmp_path: Path) -> None:
+    missing = ExecRequest(1, "", "shell_args", {"command": command, "working_directory": "/no/x"})
+    (result,) = driven(missing, place_of(SHELL), shell(tmp_path))[1]
+    assert list(tmp_path.iterdir()) == [] and result["shell_result"]["failure"]["exit_code"] != 0
+    (tmp_path / "-v").mkdir()
+    there = ExecRequest(1, "", "shell_args", {"command": f"{command}\nwait", "working_directory": "-v"})
+    (result,) = driven(there, place_of(SHELL), shell(tmp_path))[1]
+    assert (tmp_path / "-v" / "a").exists() and list(tmp_path.iterdir()) == [tmp_path / "-v"]
+
+
+def test_each_request_has_a_tag_of_its_own_that_nobody_can_guess() -> None:
+    requests = [read_of("/a"), ExecRequest(2, "e1", "read_args", {}), ExecRequest(1, "e2", "read_args", {})]
+    tags = {place_of(SHELL, secret=secret).tag(request) for secret in ("one", "two") for request in requests}
+    assert len(tags) == 6 and all(len(tag) == 12 and tag.isalnum() for tag in tags)
+    assert place_of(SHELL).tag(requests[0]) == place_of(SHELL).tag(requests[0])
+    assert f"[begin of file {place_of(SHELL).tag(requests[0])}]" in str(next(planned(requests[0], place_of(SHELL))))
 
 
 def test_a_command_that_was_ended_for_its_time() -> None:
@@ -270,7 +333,7 @@ def test_a_session_that_is_not_known_any_more_ends_the_wait() -> None:
     steps, (result,) = driven(
         request, place_of(*CODEX), answers(running("x"), "write_stdin failed: Unknown process id")
     )
-    assert len(steps) == 2 and "Unknown process id" in str(result)
+    assert len(steps) == 2 and "Unknown process id" in result["shell_result"]["failure"]["stderr"]
 
 
 def test_each_command_of_a_plan_may_take_its_time(tmp_path: Path) -> None:
@@ -293,7 +356,7 @@ def test_each_command_of_a_plan_may_take_its_time(tmp_path: Path) -> None:
 def test_a_file_that_codex_reads_slowly(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"one\n\ntwo")
-    printed = in_shell(f"echo '[begin of file]'; wc -c {path}; cat {path}; echo '[end of file]'")[1]
+    printed = shown(next(planned(read_of(path), place_of(*CODEX))).input["cmd"], b"one\n\ntwo")
     client = answers(running(printed[:20]), running(""), exited(printed[20:]))
     assert content_of(driven(read_of(path), place_of(*CODEX), client)[1]) == b"one\n\ntwo"
 
@@ -330,7 +393,7 @@ def test_a_tool_that_loses_bytes_is_not_asked_where_there_is_a_shell(tools: tupl
     path = tmp_path / "a"
     path.write_bytes(b"a \r\nb")
     step = next(planned(read_of(path), place_of(*tools)))
-    assert "wc -c" in str(step.input)
+    assert "cksum" in str(step.input)
 
 
 @pytest.mark.parametrize(
@@ -374,6 +437,51 @@ def test_what_is_no_whole_file_is_read_again_by_the_shell(shown: str, tmp_path: 
     assert content_of(results) == b"Error: \xff"
 
 
+@rows(
+    "change",
+    [
+        lambda text: text.replace("\r", "\n"),
+        lambda text: text.replace("\t", " "),
+        lambda text: text.replace("\r\n", "\n"),
+        lambda text: text.replace("b", "c"),
+        lambda text: text[:-1],
+        lambda text: f"{text}\n",
+        lambda text: f"Showing all lines\n{text}",
+        lambda text: "",
+    ],
+)
+@rows("args", [{}, {"offset": 2, "limit": 2}])
+def test_what_a_tool_changed_is_noticed_and_read_by_the_shell(
+    change: Show, args: dict[str, Any], tmp_path: Path
+) -> None:
+    """Also where the size is the same."""
+    path, data = tmp_path / "a", b"a\n\tb\rb\n  c\r\nd\n"
+    path.write_bytes(data)
+    part = data if not args else b"\tb\rb\n  c\r\n"
+    run = shell(tmp_path)
+
+    def client(step: Step) -> Returned:
+        return Returned(change(part.decode())) if step.tool == "read" else run(step)
+
+    steps, (result,) = driven(read_of(path, **args), place_of(*PI), client)
+    assert [step.tool for step in steps] == ["read", "bash", "bash"]
+    assert result["read_result"]["success"]["content"] == part.decode()
+
+
+@rows("args", [{}, {"offset": 2, "limit": 2}, {"offset": 3}, {"limit": 1}])
+def test_what_a_tool_shows_as_it_is_takes_one_more_call(args: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"a\n\tb\n  c\r\nd\n")
+    lines, first = path.read_bytes().decode().splitlines(keepends=True), args.get("offset", 1) - 1
+    text = "".join(lines[first : first + args.get("limit", 9)])
+    run = shell(tmp_path)
+    steps, (result,) = driven(
+        read_of(path, **args), place_of(*PI), lambda step: text if step.tool == "read" else run(step)
+    )
+    assert [step.tool for step in steps] == ["read", "bash"] and "cat " not in steps[1].input["command"]
+    assert result["read_result"]["success"]["content"] == text
+
+
 @pytest.mark.parametrize("shown", ["Error: 3", "1\tone"])
 def test_claude_code_s_read_says_all_that_there_is(shown: str) -> None:
     steps, results = driven(read_of("/w/a"), place_of(*CLAUDE), lambda _: shown)
@@ -405,39 +513,108 @@ def test_a_path_that_no_command_can_name_is_left_to_the_client_s_own_tool(path: 
 # -- what a tool that writes says
 
 
+def tells(text: str, failed: bool = False, *, writes: bool, folder: Path) -> Callable[[Step], Returned]:
+    """A client of pi's tools whose tool says this. `writes`: whether it writes the file as well."""
+    run = shell(folder)
+
+    def client(step: Step) -> Returned:
+        if step.tool == "bash":
+            return run(step)
+        if writes:
+            Path(step.input["path"]).write_text(step.input["content"], newline="")
+        return Returned(text, failed)
+
+    return client
+
+
 @rows(
-    "text, failed, success",
+    "text, failed, calls",
     [
-        ("Wrote file successfully.", False, True),
-        ("File created successfully at: /w/a", False, True),
-        ("Successfully overwrote file: /w/a", False, True),
-        ("The file /w/a has been updated.", False, True),
-        ("ok", False, True),
-        ("", False, True),
-        ("null", False, True),
-        ('{"success": true}', False, True),
-        ("Done", True, False),
-        ("", True, False),
-        ("Error: disk full", False, False),
-        ("error writing file, not created", False, False),
-        ("EACCES: permission denied", False, False),
-        ("Permission denied", False, False),
-        ("The user rejected this write; nothing was saved", False, False),
-        ("File /w/a already exists. It was not overwritten", False, False),
-        ('{"success": false}', False, False),
-        ("Hm.", False, False),
-        ("42", False, False),
+        ("Wrote file successfully.", False, 1),
+        ("File created successfully at: /w/a", False, 1),
+        ("Successfully overwrote file: /w/a", False, 1),
+        ("The file has been updated.", False, 1),
+        ("ok", False, 1),
+        ("", False, 1),
+        ("null", False, 1),
+        # what is not clear is looked at
+        ("The file /w/a has been updated.", False, 2),
+        ('{"success": true}', False, 2),
+        ("Hm.", False, 2),
+        ("42", False, 2),
     ],
 )
-def test_whether_a_file_was_written(text: str, failed: bool, success: bool) -> None:
-    _, (result,) = driven(write_of("/w/a", b"x"), place_of(*PI), lambda _: Returned(text, failed))
-    assert ("success" in result["write_result"]) is success
-    if not success:
-        assert (text or "without saying why") in error_of([result])
+def test_a_file_that_was_written(text: str, failed: bool, calls: int, tmp_path: Path) -> None:
+    client = tells(text, failed, writes=True, folder=tmp_path)
+    steps, (result,) = driven(write_of(tmp_path / "a", b"x\r\ty"), place_of(*PI), client)
+    assert "success" in result["write_result"] and len(steps) == calls
+
+
+NOT_WRITTEN = [
+    ("Done", True),
+    ("", True),
+    ("Error: disk full", False),
+    ("error writing file, not created", False),
+    ("EACCES: permission denied", False),
+    ("Permission denied", False),
+    ("The user rejected this write; nothing was saved", False),
+    ("File /w/a already exists. It was not overwritten", False),
+    ('{"success": false}', False),
+    ('{"isError":true,"message":"not created"}', False),
+    ("The file could not be created: disk full", False),
+    ("Nothing was written.", False),
+    ("Write was unsuccessful", False),
+    ("Not ok", False),
+    ("Skipped: it exists", False),
+    ("User declined the change", False),
+    ("Waiting for approval of the change", False),
+    ("Hm.", False),
+    # good words that are taken back
+    *((words, False) for words in ("success: false", "OK: false", "Created 0 files", "ok, but not written")),
+    *((words, False) for words in ("Saved nothing", "Done with errors: disk full", "File updated: no")),
+]
+
+
+@rows("old", [None, b"old", b"y"])
+@rows("text, failed", NOT_WRITTEN)
+def test_a_file_that_was_not_written(text: str, failed: bool, old: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    if old is not None:
+        path.write_bytes(old)
+    client = tells(text, failed, writes=False, folder=tmp_path)
+    _, (result,) = driven(write_of(path, b"x"), place_of(*PI), client)
+    assert (text or "without saying why") in error_of([result])
+    # without a shell
+    _, (result,) = driven(write_of(path, b"x"), place_of(*PI[:1], *PI[2:]), client)
+    assert (text or "without saying why") in error_of([result])
+    if not failed and text:  # another tool of the name of Claude Code's
+        _, (result,) = driven(write_of(path, b"x"), place_of(CONTINUE[1]), lambda _: text)
+        assert text in error_of([result])
+    path.unlink(missing_ok=True)
+
+
+def test_the_words_of_the_check_may_be_in_the_command_that_a_client_shows(tmp_path: Path) -> None:
+    def client(step: Step) -> str:
+        if step.tool == "write":
+            return "Hm."
+        return f"$ {step.input['command']}\n{in_shell(step.input['command'])[1]}"
+
+    _, (result,) = driven(write_of(tmp_path / "a", b"x"), place_of(*PI), client)
+    assert "did not say" in error_of([result]) or "Hm." in error_of([result])
+    (tmp_path / "a").write_bytes(b"x")
+    _, (result,) = driven(write_of(tmp_path / "a", b"x"), place_of(*PI), client)
+    assert "success" in result["write_result"]
+
+
+@pytest.mark.parametrize("name", ["not.txt", "errors", "no", "0"])
+def test_a_name_is_no_word_of_the_tool(name: str, tmp_path: Path) -> None:
+    path, place = tmp_path / name, place_of(*(one for one in PI if one["name"] != "bash"))
+    _, (result,) = driven(write_of(path, b"x"), place, file_tools)
+    assert "success" in result["write_result"]
 
 
 def test_words_that_nobody_knows_are_told_and_are_no_success() -> None:
-    (result,) = driven(write_of("/w/a", b"x"), place_of(*PI), lambda _: "Hm.")[1]
+    (result,) = driven(write_of("/w/a", b"x"), place_of(*PI[2:]), lambda _: "Hm.")[1]
     assert "did not say whether it wrote" in error_of([result])
     # Claude Code's tool, which says so when it fails
     (result,) = driven(write_of("/w/a", b"x"), place_of(*CLAUDE), lambda _: "Hm.")[1]

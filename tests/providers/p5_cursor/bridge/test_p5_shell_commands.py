@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -14,28 +16,25 @@ from plan_clients import in_shell
 from samples import examples, rows
 
 from proxy.providers.p5_cursor.bridge.commands import (
-    MAX_LINES,
     Script,
     Source,
+    Sum,
     complaint,
-    delete_command,
-    deleted,
     fits_shell,
-    found,
-    list_command,
-    listed,
     piece_back,
     piece_command,
     quoted,
     read_back,
     read_command,
-    search_command,
-    size_command,
-    size_of,
+    sum_command,
+    sum_of,
     write_script,
 )
 
 SHELLS = ("bash", "dash", "sh")
+#: In the marks and names of the commands.
+TAG = "7f3a"
+BEGIN, END = f"[begin of file {TAG}]", f"[end of file {TAG}]"
 #: What may be lost or changed on the way.
 CONTENTS: dict[str, bytes] = {
     "empty": b"",
@@ -45,8 +44,9 @@ CONTENTS: dict[str, bytes] = {
     "blanks": b"  a \t\n \n\t",
     "CRLF": b"a\r\nb\r\n",
     "quotes": b"it's \"$HOME\" `id` $(id) \\n \\\n!! 'x'\n",
-    "marks": b"EOF\nEND_OF_FILE\nEND_OF_FILE_\n[end of file]\n[begin of file]\n3\nEND_OF_FILE",
-    "marks of pieces": b"[piece of file]\nYQ==\n[end of piece]\n[written: 3 bytes]\n",
+    "marks": b"EOF\nEND_OF_FILE\nEND_OF_FILE_\n[end of file]\n[begin of file]\n1 3\nEND_OF_FILE",
+    "marks at the end": b"a\n[begin of file 1]\n4294967295 0\n[end of file 1]\n",
+    "marks of pieces": b"[piece of file 1]\nYQ==\n[end of piece 1]\n[written 1]\n",
     "a size as the last line": b"x\r\n0\n",
     "characters": "é中😀\u2028\ufeff\n".encode(),
     "control characters": b"\x01\x1b[31m\x07\x7f\n",
@@ -69,7 +69,7 @@ def run_all(script: Script, shell: str) -> str:
 
 
 def read(path: Path, shell: str = "bash", offset: int | None = None, limit: int | None = None) -> str:
-    return in_shell(read_command(Source(str(path), offset, limit)), shell)[1]
+    return in_shell(read_command(Source(str(path), offset, limit), TAG), shell)[1]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -78,7 +78,7 @@ def read(path: Path, shell: str = "bash", offset: int | None = None, limit: int 
 def test_a_file_is_written_byte_by_byte(name: str, encoded: bool, shell: str, tmp_path: Path) -> None:
     path, data = tmp_path / "new folder" / "it's $HOME `x` é.txt", CONTENTS[name]
     for most in (0, 11_000):
-        script = write_script(str(path), data, encoded=encoded, most=most)
+        script = write_script(str(path), data, TAG, encoded=encoded, most=most)
         assert all(len(command.encode()) < (most or 128 * 1024) for command in script.commands)
         assert script.done(run_all(script, shell))
         assert path.read_bytes() == data
@@ -92,12 +92,12 @@ def test_a_file_is_read_byte_by_byte_or_not_at_all(name: str, shell: str, tmp_pa
     path, data = tmp_path / "it's $HOME.txt", CONTENTS[name]
     path.write_bytes(data)
     printed = read(path, shell)
-    is_text = name not in ("all bytes", "half a character", "the sign for none")
-    assert read_back(printed) == (data if is_text else None)
-    assert size_of(printed) == len(data)
+    is_text = name not in ("all bytes", "half a character")
+    assert read_back(printed, TAG) == (data if is_text else None)
+    assert sum_of(printed, TAG) == Sum.of(data)
     got = b""
     while len(got) < len(data):
-        piece = piece_back(in_shell(piece_command(Source(str(path)), len(got), 30_000), shell)[1])
+        piece = piece_back(in_shell(piece_command(Source(str(path)), len(got), 30_000, TAG), shell)[1], TAG)
         assert piece
         got += piece
     assert got == data
@@ -114,13 +114,19 @@ def test_a_file_is_read_byte_by_byte_or_not_at_all(name: str, shell: str, tmp_pa
         lambda text: text[:8] + "…" + text[12:],
         lambda text: text.replace("$HOME", "/home/me"),
         lambda text: "",
+        # of the same size
+        lambda text: text.replace("\r", "\n"),
+        lambda text: text.replace("\t", " "),
+        lambda text: text.replace("a", "b"),
+        # the end of a file in place of its beginning
+        lambda text: text[: len(BEGIN)] + text[-len(text) // 3 :],
     ],
 )
 @rows("name", CONTENTS)
 def test_what_a_client_changed_is_no_file(change: Any, name: str, tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(CONTENTS[name])
-    assert read_back(change(read(path))) in (None, CONTENTS[name])
+    assert read_back(change(read(path)), TAG) in (None, CONTENTS[name])
 
 
 @rows("before", ["", "12\n", "5 packages can be updated\n", "Last login: today\n[x]\n", "\n\n", "bash: warning\r\n"])
@@ -130,8 +136,8 @@ def test_what_a_shell_prints_around_a_file_is_not_part_of_it(before: str, after:
     for data in (b"", b"x", b"7\nabc\n", b"0\n"):
         path.write_bytes(data)
         printed = before + read(path) + after
-        assert (read_back(printed), size_of(printed)) == (data, len(data))
-        assert size_of(before + in_shell(size_command(Source(str(path))))[1]) == len(data)
+        assert (read_back(printed, TAG), sum_of(printed, TAG)) == (data, Sum.of(data))
+        assert sum_of(before + in_shell(sum_command(Source(str(path)), TAG))[1], TAG) == Sum.of(data)
 
 
 @rows(
@@ -139,30 +145,60 @@ def test_what_a_shell_prints_around_a_file_is_not_part_of_it(before: str, after:
     [
         "",
         "12\n",
-        "12 /w/a\nabc",
-        "[begin of file]\n",
-        "[begin of file]\n12",
-        "[begin of file]\nwc: /w/a: No such file or directory\n",
-        "[begin of file]\n-3 /w/a\n",
-        "x[begin of file]\n3\n",
+        "1 12\nabc",
+        f"{BEGIN}\n",
+        f"{BEGIN}\n12",
+        f"{BEGIN}\nsh: /w/a: No such file or directory\n",
+        f"{BEGIN}\n1 -3\n",
+        f"x{BEGIN}\n1 3\n",
+        "[begin of file]\n1 3\n",
+        "[begin of file 7f3b]\n1 3\n",
     ],
 )
-def test_what_names_no_size(printed: str) -> None:
-    assert size_of(printed) is None and read_back(printed) is None
+def test_what_names_no_sum(printed: str) -> None:
+    assert sum_of(printed, TAG) is None and read_back(printed, TAG) is None
 
 
-def test_the_size_as_other_systems_print_it() -> None:
-    for line in ("       4 /w/a", "4", "4\r", "\t4 /w/a b"):
-        assert read_back(f"[begin of file]\n{line}\na\nb\n[end of file]\n") == b"a\nb\n"
+def test_the_sum_as_other_systems_print_it() -> None:
+    checksum = Sum.of(b"a\nb\n").checksum
+    for line in (f"{checksum} 4", f"{checksum} 4 ", f"  {checksum}\t4\r"):
+        assert read_back(f"{BEGIN}\n{line}\na\nb\n{END}\n", TAG) == b"a\nb\n"
+    assert read_back(f"{BEGIN}\n{checksum + 1} 4\na\nb\n{END}\n", TAG) is None
 
 
-@rows("printed", ["", "YQ==", "[piece of file]\nYQ==\n", "[piece of file]\nY…==\n[end of piece]", "[end of piece]"])
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_file_whose_end_imitates_the_marks_is_not_cut(shell: str, tmp_path: Path) -> None:
+    """A file may hold all that was printed before, but not the tag of its own request."""
+    path, earlier = tmp_path / "a", tmp_path / "earlier"
+    earlier.write_text("short\n")
+    forged = in_shell(read_command(Source(str(earlier)), "a1b2"), shell)[1]
+    for data in (f"x\n{forged}".encode(), forged.encode(), f"{forged}{forged}".encode()):
+        path.write_bytes(data)
+        printed = read(path, shell)
+        assert read_back(printed, TAG) == data and sum_of(printed, TAG) == Sum.of(data)
+        shown = printed[printed.index("[begin of file a1b2]") :]  # of a client that shows the end only
+        assert read_back(shown, TAG) is None and sum_of(shown, TAG) is None
+
+
+@rows(
+    "printed",
+    [
+        "",
+        "YQ==",
+        f"[piece of file {TAG}]\nYQ==\n",
+        f"[piece of file {TAG}]\nY…==\n[end of piece {TAG}]",
+        f"[end of piece {TAG}]",
+        "[piece of file]\nYQ==\n[end of piece]",
+        "[piece of file 7f3b]\nYQ==\n[end of piece 7f3b]",
+    ],
+)
 def test_what_is_no_piece(printed: str) -> None:
-    assert piece_back(printed) is None
+    assert piece_back(printed, TAG) is None
 
 
 def test_a_piece_behind_its_own_command() -> None:
-    assert piece_back(f"$ {piece_command(Source('/a'), 0, 3)}\n[piece of file]\r\nYW\r\nI=\r\n[end of piece]") == b"ab"
+    piece = f"[piece of file {TAG}]\r\nYW\r\nI=\r\n[end of piece {TAG}]"
+    assert piece_back(f"$ {piece_command(Source('/a'), 0, 3, TAG)}\n{piece}", TAG) == b"ab"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -181,15 +217,15 @@ def test_a_part_of_a_file(shell: str, tmp_path: Path) -> None:
         (-9, None, "1\n2\n3\n4\n5"),
     ):
         source = Source(str(path), offset, limit)
-        assert read_back(read(path, shell, offset, limit)) == text.encode()
-        assert (piece_back(in_shell(piece_command(source, 0, 99), shell)[1]) or b"") == text.encode()
+        assert read_back(read(path, shell, offset, limit), TAG) == text.encode()
+        assert (piece_back(in_shell(piece_command(source, 0, 99, TAG), shell)[1], TAG) or b"") == text.encode()
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_what_is_no_file_has_words(shell: str, tmp_path: Path) -> None:
     for path, words in ((tmp_path / "missing", "No such file"), (tmp_path, "directory")):
         printed = read(path, shell)
-        assert read_back(printed) is None and not size_of(printed)
+        assert read_back(printed, TAG) is None and (sum_of(printed, TAG) or Sum(0, 0)).size == 0
         assert words in complaint(printed) and "[begin" not in complaint(printed)
 
 
@@ -205,7 +241,7 @@ def test_a_file_keeps_its_mode_and_a_link_its_file(shell: str, most: int, tmp_pa
     far.symlink_to("../link")
     for place in (path, link, far):
         path.write_text("old")
-        script = write_script(str(place), name, most=most)
+        script = write_script(str(place), name, TAG, most=most)
         assert script.done(run_all(script, shell))
         assert path.read_bytes() == name and path.stat().st_mode & 0o777 == 0o751
         assert link.is_symlink() and far.is_symlink() and not path.is_symlink()
@@ -215,9 +251,99 @@ def test_a_file_keeps_its_mode_and_a_link_its_file(shell: str, most: int, tmp_pa
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_link_to_nothing_gets_its_file(shell: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("new")
-    script = write_script(str(tmp_path / "link"), b"x")
+    script = write_script(str(tmp_path / "link"), b"x", TAG)
     assert script.done(run_all(script, shell))
     assert (tmp_path / "link").is_symlink() and (tmp_path / "new").read_bytes() == b"x"
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A folder of another file system, where there is one."""
+    memory = Path("/dev/shm")
+    other = memory.is_dir() and os.access(memory, os.W_OK) and memory.stat().st_dev != tmp_path.stat().st_dev
+    with TemporaryDirectory(dir=memory if other else tmp_path) as folder:
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("most", [0, 2000])
+def test_a_link_to_another_file_system_keeps_its_file(shell: str, most: int, tmp_path: Path, elsewhere: Path) -> None:
+    """The file beside is beside the target: moving it there is one step."""
+    folder, target = tmp_path / "folder", elsewhere / "target"
+    folder.mkdir()
+    link = folder / "link"
+    link.symlink_to(target)
+    for old in (None, b"old"):
+        if old is not None:
+            target.write_bytes(old)
+        script = write_script(str(link), b"x" * 3000, TAG, most=most)
+        for command in script.commands[:-1]:
+            assert in_shell(command, shell)[0] == 0
+            assert [one.name for one in elsewhere.iterdir() if one != target] == [f".link.{TAG}.part"]
+            assert list(folder.iterdir()) == [link]
+        assert script.done(in_shell(script.commands[-1], shell)[1])
+        assert link.is_symlink() and target.read_bytes() == b"x" * 3000
+        assert list(elsewhere.iterdir()) == [target] and list(folder.iterdir()) == [link]
+    failing = write_script(str(link), b"new", TAG).commands[0].replace("mv -f", "false")
+    in_shell(failing, shell)
+    assert target.read_bytes() == b"x" * 3000 and list(elsewhere.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("most", [0, 2000])
+@pytest.mark.parametrize("equal", [True, False])
+def test_writers_at_the_same_time_leave_one_whole_file(equal: bool, most: int, tmp_path: Path) -> None:
+    path, old = tmp_path / "a", b"old"
+    contents = [b"same\n" * 3000, b"same\n" * 3000 if equal else b"other\n" * 3000]
+    for _ in range(5):
+        path.write_bytes(old)
+        scripts = [write_script(str(path), data, f"{TAG}{at}", most=most) for at, data in enumerate(contents)]
+        writers = [
+            subprocess.Popen(["bash", "-c", "\n".join(one.commands)], stdout=subprocess.PIPE, text=True)
+            for one in scripts
+        ]
+        while any(writer.poll() is None for writer in writers):
+            assert path.read_bytes() in (old, *contents)
+        for script, writer in zip(scripts, writers, strict=True):
+            assert script.done(writer.communicate()[0]) and writer.returncode == 0
+        assert path.read_bytes() in contents and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_name_beside_that_is_taken_is_left_alone(shell: str, tmp_path: Path) -> None:
+    """Not even through a link that somebody else put there."""
+    path, victim = tmp_path / "a", tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / f".a.{TAG}.part").symlink_to(victim)
+    script = write_script(str(path), b"x", TAG)
+    status, printed = in_shell(script.commands[0], shell)
+    assert status != 0 and not script.done(printed) and victim.read_text() == "mine" and not path.exists()
+
+
+def test_the_check_tells_whether_the_file_is_there_as_it_was_meant(tmp_path: Path) -> None:
+    path = tmp_path / "it's"
+    script = write_script(str(path), b"one\ttwo\r", TAG)
+    assert not script.done(in_shell(script.check)[1])
+    for data, is_there in ((b"one\ttwo\r", True), (b"one two\r", False), (b"one\ttwo\n", False), (b"", False)):
+        path.write_bytes(data)
+        assert script.done(in_shell(script.check)[1]) is is_there
+    for printed in (
+        script.check,
+        f"$ {script.check}\n",
+        "[written]",
+        "[written 7f3b]",
+    ):  # a client may show the command
+        assert not script.done(printed)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_link_that_leads_nowhere_is_not_replaced(shell: str, tmp_path: Path) -> None:
+    link, ring = tmp_path / "link", tmp_path / "ring"
+    link.symlink_to("new/file")
+    ring.symlink_to("ring")
+    for path in (link, ring):
+        script = write_script(str(path), b"x", TAG)
+        assert not script.done(in_shell(script.commands[0], shell)[1]) and path.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, ring]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -227,7 +353,7 @@ def test_a_folder_is_not_replaced(shell: str, most: int, tmp_path: Path) -> None
     folder.mkdir()
     link.symlink_to("folder")
     for path in (folder, link):
-        script = write_script(str(path), b"x" * 3000, most=most)
+        script = write_script(str(path), b"x" * 3000, TAG, most=most)
         outcomes = [in_shell(command, shell) for command in script.commands]
         assert outcomes[0] == (1, "not a file\n") and not any(script.done(printed) for _, printed in outcomes)
         in_shell(script.undo, shell)
@@ -235,18 +361,19 @@ def test_a_folder_is_not_replaced(shell: str, most: int, tmp_path: Path) -> None
 
 
 def test_a_file_that_is_read_only_is_not_replaced(tmp_path: Path) -> None:
-    """The check stands before anything is made. Root may write everywhere, so there it has no effect."""
+    """The check stands before anything is copied. Root may write everywhere, so there it is made to fail."""
     path = tmp_path / "a"
     path.write_text("old")
     path.chmod(0o444)
-    script = write_script(str(path), b"new")
-    (command,) = script.commands
-    lines = command.split("\n")
-    check = next(number for number, line in enumerate(lines) if '[ -w "$f" ] || { echo' in line and "exit 1" in line)
-    assert check < min(number for number, line in enumerate(lines) if '>"$t"' in line or "cp -p" in line)
-    if os.geteuid() != 0:
+    for data, most in ((b"new", 0), (b"new" * 1000, 2000)):
+        script = write_script(str(path), data, TAG, most=most)
+        command = script.commands[0]
+        assert command.index("permission denied") < command.index("cp -p") < command.index("<<")
+        if os.geteuid() == 0:
+            command = command.replace('[ -w "$f" ]', "false")
         status, printed = in_shell(command)
-        assert status == 1 and "read-only" in printed
+        assert status == 1 and "read-only" in printed and not script.done(printed)
+        in_shell(script.undo)
         assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
@@ -262,7 +389,7 @@ def test_what_was_changed_on_the_way_is_not_written(shell: str, tmp_path: Path) 
         (b"$HOME", "$HOME", "/root"),
         (b"one two", "one two", "one"),
     ):
-        script = write_script(str(path), data)
+        script = write_script(str(path), data, TAG)
         status, printed = in_shell(script.commands[0].replace(was, became), shell)
         assert status == 1 and printed == "[bytes differ]\n" and not script.done(printed)
         assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
@@ -272,7 +399,7 @@ def test_what_was_changed_on_the_way_is_not_written(shell: str, tmp_path: Path) 
 def test_a_file_that_was_written_in_part_is_removed(shell: str, tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("old")
-    script = write_script(str(path), b"x" * 5000, most=2000)
+    script = write_script(str(path), b"x" * 5000, TAG, most=2000)
     assert len(script.commands) > 3
     for command in script.commands[:2]:
         assert in_shell(command, shell)[0] == 0
@@ -287,13 +414,13 @@ def test_a_file_that_was_written_in_part_is_removed(shell: str, tmp_path: Path) 
 
 def test_a_shell_goes_on_as_it_was(tmp_path: Path) -> None:
     """A client may keep its shell: neither an error nor a variable may stay."""
-    (command,) = write_script(str(tmp_path), b"x").commands
+    (command,) = write_script(str(tmp_path), b"x", TAG).commands
     status, printed = in_shell(f'f=mine\n{command}\necho "$f $?"\nfalse\necho still here')
     assert (status, printed.splitlines()) == (0, ["not a file", "mine 1", "still here"])
 
 
 def test_the_file_is_not_written_where_moving_fails_and_nobody_minds(tmp_path: Path) -> None:
-    script = write_script(str(tmp_path / "a"), b"x")
+    script = write_script(str(tmp_path / "a"), b"x", TAG)
     command = script.commands[0].replace("mv -f", "false")
     assert not script.done(in_shell(f"{command} && echo done")[1]) and list(tmp_path.iterdir()) == []
 
@@ -301,166 +428,25 @@ def test_the_file_is_not_written_where_moving_fails_and_nobody_minds(tmp_path: P
 @rows("name", ["x" * 255, "é" * 127, "中" * 85, "😀" * 63, "-rf", "-", ".hidden", " ", "a b  c", "*", "~"])
 def test_names_that_a_folder_may_hold(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
-    script = write_script(str(path), b"x")
+    script = write_script(str(path), b"x", TAG)
     assert script.done(run_all(script, "bash")) and path.read_bytes() == b"x"
-    assert read_back(read(path)) == b"x"
-    assert deleted(in_shell(delete_command(str(path)))[1]) and list(tmp_path.iterdir()) == []
+    assert read_back(read(path), TAG) == b"x"
+    assert list(tmp_path.iterdir()) == [path]
+    path.unlink()
 
 
 @pytest.mark.parametrize("name", ["-rf", "--help", "a", "./b", "c/d", "-x/y"])
 def test_names_without_a_folder(name: str, tmp_path: Path) -> None:
-    script = write_script(name, b"x")
+    script = write_script(name, b"x", TAG)
     assert script.done(in_shell(script.commands[0], directory=tmp_path)[1])
     assert (tmp_path / name).read_bytes() == b"x"
-    assert read_back(in_shell(read_command(Source(name)), directory=tmp_path)[1]) == b"x"
-    assert deleted(in_shell(delete_command(name), directory=tmp_path)[1]) and not (tmp_path / name).exists()
+    assert read_back(in_shell(read_command(Source(name), TAG), directory=tmp_path)[1], TAG) == b"x"
+    assert (tmp_path / name).is_file() and not list(tmp_path.rglob("*.part"))
 
 
 @rows("path, expected", [("/a b", True), *((path, False) for path in ("", "a\nb", "a\tb", "a\rb", "\x1b"))])
 def test_which_paths_can_be_named(path: str, expected: bool) -> None:
     assert fits_shell(path) is expected
-
-
-# -- folders
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_entries_of_a_folder(shell: str, tmp_path: Path) -> None:
-    for name in ("b.txt", "a b.py", ".hidden", "skip.pyc", "it's"):
-        (tmp_path / name).write_text("")
-    for name in ("folder", "node_modules", "[end of file]"):
-        (tmp_path / name).mkdir()
-    path = str(tmp_path)
-    status, printed = in_shell(list_command(path), shell)
-    for said in (printed, f"Welcome\n3 updates\n{printed}", printed.replace("\n", "\r\n")):
-        root = listed(said, path, ["*.pyc", "node_modules"])
-        assert status == 0 and root is not None and root["abs_path"] == path
-        assert sorted(one["name"] for one in root["children_files"]) == [".hidden", "a b.py", "b.txt", "it's"]
-        assert {one["abs_path"] for one in root["children_dirs"]} == {f"{path}/folder", f"{path}/[end of file]"}
-        assert root["num_files"] == 4 and root["children_were_processed"] is True
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_what_is_no_folder(shell: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for name in ("missing", "file"):
-        assert listed(in_shell(list_command(str(tmp_path / name)), shell)[1], "/x", []) is None
-    for printed in ("", "a\nb", "[end of file]", "a\n[end of file]"):
-        assert listed(printed, "/x", []) is None
-
-
-def test_an_empty_folder(tmp_path: Path) -> None:
-    root = listed(in_shell(list_command(str(tmp_path)))[1], str(tmp_path), [])
-    assert root is not None and root["children_files"] == root["children_dirs"] == []
-
-
-def test_what_cannot_be_removed(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "missing"):
-        status, printed = in_shell(delete_command(str(path)))
-        assert status != 0 and not deleted(printed) and printed.startswith("rm: ")
-
-
-# -- searches
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "a.py").write_text("one\nNeedle 1\nthree\n")
-    (tmp_path / "report-2024-01.txt").write_text("x\nneedle = d[1:5:2]\ny-7-z\n")
-    (tmp_path / "none.ts").write_text("nothing\n")
-    return tmp_path
-
-
-def search(tree: Path, shell: str = "bash", **args: Any) -> dict[str, Any]:
-    printed = in_shell(search_command(args, str(tree)), shell)[1]
-    success = found(printed, args, str(tree))
-    assert success is not None, printed
-    assert success["path"] == str(tree)
-    if success["output_mode"] != "content":  # a client may have line ends of its own
-        assert found(printed.replace("\n", "\r\n"), args, str(tree)) == success
-    union: dict[str, Any] = success["workspace_results"][str(tree)][_ARMS[success["output_mode"]]]
-    return union
-
-
-_ARMS = {"files_with_matches": "files", "count": "count", "content": "content"}
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_lines_that_a_search_finds(shell: str, tree: Path) -> None:
-    union = search(tree, shell, pattern="[n]eedle", case_insensitive=True)
-    assert sorted(union["matches"], key=lambda one: one["file"]) == [
-        {
-            "file": f"{tree}/report-2024-01.txt",
-            "matches": [{"line_number": 2, "content": "needle = d[1:5:2]"}],
-        },
-        {"file": f"{tree}/src/a.py", "matches": [{"line_number": 2, "content": "Needle 1"}]},
-    ]
-    assert (union["total_lines"], union["total_matched_lines"]) == (2, 2) and "client_truncated" not in union
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_lines_beside_those_that_a_search_finds(shell: str, tree: Path) -> None:
-    (tree / "src" / "a.py").write_text("x = d[1:5:2]\nneedle\nthree\n")
-    union = search(tree, shell, pattern="needle", context=1)
-    assert {one["file"]: one["matches"] for one in union["matches"]} == {
-        f"{tree}/report-2024-01.txt": [
-            {"line_number": 1, "content": "x", "is_context_line": True},
-            {"line_number": 2, "content": "needle = d[1:5:2]"},
-            {"line_number": 3, "content": "y-7-z", "is_context_line": True},
-        ],
-        f"{tree}/src/a.py": [
-            {"line_number": 1, "content": "x = d[1:5:2]", "is_context_line": True},
-            {"line_number": 2, "content": "needle"},
-            {"line_number": 3, "content": "three", "is_context_line": True},
-        ],
-    }
-    assert (union["total_lines"], union["total_matched_lines"]) == (6, 2)
-    before = search(tree, pattern="needle", context_before=1, glob="*.py")
-    assert [one["line_number"] for one in before["matches"][0]["matches"]] == [1, 2]
-
-
-@rows(
-    "args, files",
-    [
-        ({"pattern": "needle", "output_mode": "files_with_matches"}, ["report-2024-01.txt"]),
-        ({"glob": "*.py"}, ["src/a.py"]),
-        ({"glob": "**/*.{py,ts}"}, ["none.ts", "src/a.py"]),
-        ({"glob": "src/**"}, ["none.ts", "report-2024-01.txt", "src/a.py"]),
-        ({"glob": "*.rs"}, []),
-        ({}, ["none.ts", "report-2024-01.txt", "src/a.py"]),
-        ({"pattern": "n", "glob": "*.{ts,rs}", "output_mode": "files_with_matches"}, ["none.ts"]),
-    ],
-)
-def test_the_files_that_a_search_finds(args: dict[str, Any], files: list[str], tree: Path) -> None:
-    union = search(tree, **args)
-    assert sorted(union["files"]) == [f"{tree}/{name}" for name in files] and union["total_files"] == len(files)
-
-
-def test_the_counts_of_a_search(tree: Path) -> None:
-    union = search(tree, pattern="e", output_mode="count")
-    counts = {one["file"]: one["count"] for one in union["counts"]}
-    assert counts == {f"{tree}/src/a.py": 3, f"{tree}/report-2024-01.txt": 1}
-    assert (union["total_files"], union["total_matches"]) == (2, 4)
-
-
-def test_a_search_that_finds_nothing_and_one_that_cannot_be(tree: Path) -> None:
-    assert search(tree, pattern="not there")["matches"] == []
-    for args, path in (({"pattern": "("}, tree), ({"pattern": "x"}, tree / "missing"), ({"glob": "*"}, tree / "no")):
-        assert found(in_shell(search_command(args, str(path)))[1], args, str(path)) is None
-    assert found("", {"pattern": "x"}, str(tree)) is None
-
-
-def test_a_search_that_finds_too_much_says_so(tree: Path) -> None:
-    (tree / "long").write_text("needle\n" * (MAX_LINES + 10))
-    union = search(tree, pattern="needle", glob="long")
-    assert union["client_truncated"] is True and union["total_matched_lines"] == MAX_LINES
-
-
-def test_a_pattern_is_a_pattern_and_nothing_else(tree: Path) -> None:
-    (tree / "odd").write_text("it's $HOME -e `x`\n")
-    for pattern in ("it's", "-e", "[$]HOME", "`x`"):
-        assert search(tree, pattern=pattern)["total_matched_lines"] == 1
 
 
 # -- properties
@@ -477,19 +463,23 @@ def test_any_word_can_be_quoted(word: str) -> None:
 @given(st.binary(max_size=300) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")), st.booleans())
 def test_what_is_written_is_read(tmp_path: Path, data: bytes, encoded: bool) -> None:
     path = tmp_path / "a"
-    script = write_script(str(path), data, encoded=encoded)
+    script = write_script(str(path), data, TAG, encoded=encoded)
     assert script.done(run_all(script, "sh")) and path.read_bytes() == data
     printed = read(path, "sh")
-    assert read_back(printed) in (None, data) and size_of(printed) == len(data)
+    assert read_back(printed, TAG) in (None, data) and sum_of(printed, TAG) == Sum.of(data)
     if data:
-        assert piece_back(in_shell(piece_command(Source(str(path)), 0, len(data)), "sh")[1]) == data
+        assert piece_back(in_shell(piece_command(Source(str(path)), 0, len(data), TAG), "sh")[1], TAG) == data
+
+
+@settings(max_examples=examples(200))
+@given(st.binary(max_size=400))
+def test_the_checksum_is_that_of_the_program(data: bytes) -> None:
+    printed = subprocess.run(["cksum"], input=data, capture_output=True, check=True).stdout
+    assert Sum.of(data) == tuple(map(int, printed.split()))
 
 
 @settings(max_examples=examples(500))
-@given(st.text(), st.text())
-def test_no_text_breaks_a_reader(printed: str, path: str) -> None:
-    for text in (printed, f"[begin of file]\n{printed}[end of file]", f"[piece of file]{printed}[end of piece]"):
-        read_back(text), size_of(text), piece_back(text), deleted(text), complaint(text)
-        listed(text, path, ["*"])
-        for mode in ("content", "count", "files_with_matches"):
-            found(f"{path}{text}", {"pattern": "x", "output_mode": mode}, path)
+@given(st.text())
+def test_no_text_breaks_a_reader(printed: str) -> None:
+    for text in (printed, f"{BEGIN}\n{printed}{END}", f"[piece of file {TAG}]{printed}[end of piece {TAG}]"):
+        read_back(text, TAG), sum_of(text, TAG), piece_back(text, TAG), complaint(text)

@@ -21,8 +21,11 @@ Messages = list[dict[str, Any]]
 
 
 def tools(*names: str) -> ClientTools:
-    """Tools with open schemas."""
-    return client_tools({"name": name} for name in names)
+    """Tools with open schemas, as far as their kind may have one."""
+    return client_tools({"name": name, "input_schema": {"properties": _MEMBERS.get(name)}} for name in names)
+
+
+_MEMBERS = {"List": {"path": {"type": "string"}}, "grep": {"pattern": {"type": "string"}}}
 
 
 def written(message: dict[str, Any]) -> bytes:
