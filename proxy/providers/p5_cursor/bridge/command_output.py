@@ -161,7 +161,7 @@ def _json(text: str) -> Any:
 
 #: How a client with a form of its own says that it did not run a command.
 _NOT_RUN = re.compile(
-    r"\W*(?:exec_command failed|command (?:rejected|blocked|aborted|cancelled|denied)|"
+    r"\W*(?:(?:exec_command|write_stdin) failed|command (?:rejected|blocked|aborted|cancelled|denied)|"
     r"(?:rejected|blocked|aborted|cancelled|denied|unsupported|error)\b)",
     re.IGNORECASE,
 )

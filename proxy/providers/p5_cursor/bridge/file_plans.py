@@ -188,6 +188,12 @@ _NOT_DONE = re.compile(
     r"not\b|nothing\b|skipped\b)",
     re.IGNORECASE,
 )
+#: Words in the first line that leave it open.
+_BUT = re.compile(
+    r"\b(?:not|no|nothing|false|errors?|fail\w*|but|un\w+|except|partial\w*|declined|denied)\b|n't\b|"
+    r"\b0 (?!bytes|char)",
+    re.IGNORECASE,
+)
 #: What programs return that have nothing to say.
 _NOTHING = re.compile(r"\W*(?:null|none|true)?\W*", re.IGNORECASE)
 _UNREAD = re.compile(
@@ -210,11 +216,12 @@ def _write_by_tool(
     if reader is not None and reader.form.lossy and unread:
         yield Step(reader.name, read_input(reader, request.path, None, None))
         returned = yield step
-    done = True if tool.name == "Write" and not _fails(returned) else _is_done(returned)
+    is_claudes = tool.name == "Write" and tool.members.get("path") == "file_path"
+    done = not _fails(returned) if is_claudes else _is_done(returned)
     if done is None and by_shell:
         words = f"[written {place.tag(request)}]"
         told = yield from printed_by(place, commands.check_command(request.path, request.written_bytes, words))
-        done = words in told.text
+        done = words in (line.strip() for line in told.text.splitlines())
     if done:
         return write_success(request)
     if done is None:
@@ -232,7 +239,9 @@ def _is_done(returned: Returned) -> bool | None:
     text = returned.text[:MAX_ANSWER_CHARS]
     if _fails(returned):
         return False
-    return True if _DONE.match(text) or _NOTHING.fullmatch(text) else None
+    if _NOTHING.fullmatch(text):
+        return True
+    return True if _DONE.match(text) and not _BUT.search(text.partition("\n")[0]) else None
 
 
 def _write_by_shell(request: ExecRequest, place: Workplace, data: bytes) -> Plan:

@@ -37,7 +37,7 @@ def file_view(tool: ClientTool, path: str, text: str, offset: int | None, limit:
 
 #: How tools begin an error that they return as text; with a path or a short text behind it.
 _ERROR = re.compile(
-    r"(?:error(?:\s*:|\s+(?:reading|executing|opening|accessing|while)\b)|\w*(?:Error|Exception): |"
+    r"(?:<\w*error>\s*)?(?:error(?:\s*:|\s+(?:reading|executing|opening|accessing|while)\b)|\w*(?:Error|Exception): |"
     r"e(?:noent|acces|isdir|perm|notdir)\b|(?:the )?(?:file|path|directory) (?:not found|does not exist)|"
     r"(?:file|path) .{0,300} (?:does not exist|not found|is a directory|is outside)|no such file|not found\b|"
     r"(?:\w+: ){1,3}.{0,300}: No such file|permission denied|access denied|cannot (?:read|open|access|display)|"

@@ -44,9 +44,8 @@ def _within(printed: str, tag: str) -> Printed | None:
 
 def list_command(path: str, tag: str) -> str:
     """Prints the entries of a folder, folders with a slash behind them."""
-    place = named(path)
     entries = _framed("printf '%s\\n' \"$l\"", tag)
-    return f"test -d {place} && l=$(ls -1Ap {place}) && {entries}"
+    return f"l=$(ls -1Ap {named(path.rstrip('/') + '/')}) && {entries}"
 
 
 def listed(printed: str, tag: str, path: str, ignore: Sequence[str]) -> dict[str, Any] | None:
@@ -78,7 +77,7 @@ def search_command(args: Mapping[str, Any], path: str, tag: str) -> str:
     """Searches files for a pattern, or for names by a glob alone, with ripgrep where it is installed."""
     place = named(path)
     search = _by_pattern(args, place) if args.get("pattern") else _by_name(str(args.get("glob") or ""), place)
-    return f"test -e {place} && {_framed(f'{{ {search}; }} 2>&1', tag)}"
+    return f"ls -d {place} >/dev/null && {_framed(f'{{ {search}; }} 2>&1', tag)}"
 
 
 def _by_name(glob: str, place: str) -> str:

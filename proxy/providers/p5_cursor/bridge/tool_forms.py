@@ -150,8 +150,14 @@ _OWN_NAMESPACES = frozenset(
         ),
     )
 )
-#: Members of a tool that writes a part of a file, or behind it.
-_PART = re.compile(r"old|edit|insert|append|mode|patch|diff|replace|line|range|position|instruct", re.IGNORECASE)
+#: Words in the members of a tool that writes a part of a file, or behind it.
+_PART = frozenset(
+    (
+        *("old", "edit", "edits", "insert", "append", "mode", "patch", "diff", "hunk", "hunks", "replace"),
+        *("replacement", "line", "lines", "range", "position", "instruction", "instructions", "offset", "start"),
+        *("begin", "end", "chunk", "part", "at"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +261,15 @@ def recognised(tool: Mapping[str, Any]) -> Iterator[ClientTool]:
             yield made
 
 
+def _is_part(member: str) -> bool:
+    """Whether a member says which part of a file is written.
+
+    >>> _is_part("oldText"), _is_part("insert_line"), _is_part("create_folders")
+    (True, True, False)
+    """
+    return not _PART.isdisjoint(word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", member))
+
+
 def _rows(name: str) -> tuple[Form, ...]:
     if _MCP.match(name):
         return ()
@@ -278,7 +293,7 @@ def _fitted(tool: Mapping[str, Any], form: Form) -> ClientTool | None:
         return make({role: ROLES[role][0] for role in (*form.needs, *form.takes) if role not in _NOT_CLAUDES})
     if form.member and form.member not in declared:
         return None
-    if form.kind == "write" and not form.member and any(map(_PART.search, declared)):
+    if form.kind == "write" and not form.member and any(map(_is_part, declared)):
         return None
     if form.list_of:
         items = declared.get(form.list_of)
@@ -329,8 +344,18 @@ def _types(schema: Any) -> set[str]:
     """The types that a schema allows; empty when it does not say."""
     if not isinstance(schema, Mapping):
         return set()
-    if schema.keys() & {"enum", "const", "oneOf", "$ref"}:
+    forms = schema.get("anyOf")
+    parts = [schema, *(forms if isinstance(forms, list) else ())]
+    if any(isinstance(part, Mapping) and part.keys() & _NARROWING for part in parts):
         return {"other"}
+    return _named_types(schema)
+
+
+#: Members of a schema that allow certain values only, or that lead elsewhere.
+_NARROWING = frozenset({"enum", "const", "oneOf", "allOf", "not", "$ref", "pattern", "format"})
+
+
+def _named_types(schema: Mapping[str, Any]) -> set[str]:
     forms = schema.get("anyOf")
     kinds = [form.get("type") for form in forms if isinstance(form, Mapping)] if isinstance(forms, list) else []
     kind = schema.get("type")
@@ -340,7 +365,7 @@ def _types(schema: Any) -> set[str]:
 
 def may_be_null(schema: Any) -> bool:
     """Whether a member may be null: strict schemas of OpenAI write optional ones so, and require them."""
-    return "null" in _types(schema)
+    return isinstance(schema, Mapping) and "null" in _named_types(schema)
 
 
 def _bound(schema: Schema, name: str) -> float:
