@@ -212,12 +212,14 @@ def _write_by_tool(
     """
     step = Step(tool.name, tool.input(path=request.path, content=request.written))
     returned = yield step
-    unread = _is_done(returned) is not True and _UNREAD.search(returned.text[:MAX_ANSWER_CHARS]) is not None
+    unread = (
+        _is_done(returned, request.path) is not True and _UNREAD.search(returned.text[:MAX_ANSWER_CHARS]) is not None
+    )
     if reader is not None and reader.form.lossy and unread:
         yield Step(reader.name, read_input(reader, request.path, None, None))
         returned = yield step
     is_claudes = tool.name == "Write" and tool.members.get("path") == "file_path"
-    done = not _fails(returned) if is_claudes else _is_done(returned)
+    done = not _fails(returned) if is_claudes else _is_done(returned, request.path)
     if done is None and by_shell:
         words = f"[written {place.tag(request)}]"
         told = yield from printed_by(place, commands.check_command(request.path, request.written_bytes, words))
@@ -234,9 +236,9 @@ def _fails(returned: Returned) -> bool:
     return returned.failed or _NOT_DONE.match(returned.text[:MAX_ANSWER_CHARS]) is not None
 
 
-def _is_done(returned: Returned) -> bool | None:
+def _is_done(returned: Returned, path: str) -> bool | None:
     """Whether the tool says that the file was written; None when it is not clear."""
-    text = returned.text[:MAX_ANSWER_CHARS]
+    text = returned.text[:MAX_ANSWER_CHARS].replace(path, "")
     if _fails(returned):
         return False
     if _NOTHING.fullmatch(text):
