@@ -18,8 +18,11 @@ from proxy.providers.p5_cursor.run.replies import denial
 ROOM = PACKAGE / "providers" / "p5_cursor"
 #: What reads requests of the service and writes answers knows no machine.
 PURE = (
-    *(f"bridge/{name}.py" for name in ("calls", "results", "numbered_lines", "tool_forms", "plans", "commands")),
-    *(f"bridge/{name}.py" for name in ("command_output", "file_views", "history")),
+    *(
+        f"bridge/{name}.py"
+        for name in ("calls", "results", "numbered_lines", "tool_forms", "plans", "file_plans", "steps")
+    ),
+    *(f"bridge/{name}.py" for name in ("commands", "search_commands", "command_output", "file_views", "history")),
     *("run/replies.py", "run/opening.py", "run/requests.py", "xml_calls.py"),
 )
 
