@@ -24,6 +24,8 @@ LIMIT_S = 360.0
 MODELS = ("gpt-5.6-sol", "kimi-for-coding", "opencode-go/kimi-k2.6")
 #: What takes their places in a second run: p1's full lane, and p4 over Messages and over Responses.
 OTHERS = ("gpt-5.5", "minimax-m3", "opencode-go/gpt-5.6-luna")
+#: The same of p5, which calls a program's tools by writing calls into its text.
+OF_P5 = ("cursor", "composer-2.5", "cursor:gpt-5.5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,9 @@ def _configure_llm(client: Installed, url: str) -> None:
 _PREPARED: Mapping[str, Prepare] = {LLM.name: _configure_llm}
 
 
-def _scenario(framework: Framework, what: str, *changes: tuple[str, str]) -> Scenario[Installed]:
+def _scenario(
+    framework: Framework, what: str, *changes: tuple[str, str], labels: Sequence[str] = ("p1", "p2", "p4")
+) -> Scenario[Installed]:
     async def page(client: Installed, folder: Path) -> None:
         async with watched_proxy(folder, [], LENIENT) as (url, sandbox):
             client.folder.mkdir(parents=True, exist_ok=True)
@@ -149,7 +153,7 @@ def _scenario(framework: Framework, what: str, *changes: tuple[str, str]) -> Sce
                 _PREPARED[framework.name](client, url)
             done = await client.run(framework, url, *changes)
             if framework.rounds:
-                _expect_results(sandbox)
+                _expect_results(sandbox, labels)
         expect(done.status == 0, "it runs", (done.stdout[-500:], done.stderr[-1500:]))
         for words, times in framework.shown.items():
             expected = words
@@ -160,18 +164,19 @@ def _scenario(framework: Framework, what: str, *changes: tuple[str, str]) -> Sce
     return named(page, what)
 
 
-def _expect_results(sandbox: Sandbox) -> None:
-    """Each of the three providers was sent what a tool brought."""
-    for label in ("p1", "p2", "p4"):
+def _expect_results(sandbox: Sandbox, labels: Sequence[str]) -> None:
+    """Each of these providers was sent what a tool brought."""
+    for label in labels:
         bodies = [json.dumps(request.body) for request in getattr(sandbox, label).requests]
         expect(any("It rains in" in body for body in bodies), f"a result of a tool reaches {label}", bodies[-1:])
 
 
 def scenarios(framework: Framework) -> Scenarios[Installed]:
-    """The page as it stands, and with the other models where its programs name them."""
+    """The page as it stands, with the other models where its programs name them, and with those of p5."""
     found: Scenarios[Installed] = Scenarios()
     found.add(_scenario(framework, "what the page says"))
     if framework.language == "python":
         changes = [pair for pair in zip(MODELS, OTHERS, strict=True) if pair[0] != MODELS[1]]
         found.add(_scenario(framework, "with models of other wires", *changes))
+        found.add(_scenario(framework, "with models of p5", *zip(MODELS, OF_P5, strict=True), labels=("p5",)))
     return found

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from client_declarations import CLAUDE, CLINE, CODEX, CONTINUE, OPENCODE, PI, QWEN
 from plan_clients import Messages, Tool, driven, in_shell, place_of, planned, sent_to, shown, tool
-from samples import rows
+from samples import each, rows
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
 from proxy.providers.p5_cursor.bridge.plans import plan_for
@@ -101,6 +101,7 @@ def error_of(results: Messages) -> str:
 # -- a shell only
 
 
+@each(1)
 @pytest.mark.parametrize("status", [True, False])
 @pytest.mark.parametrize("name", CONTENTS)
 @pytest.mark.parametrize("show", SHOWS)
@@ -113,6 +114,7 @@ def test_a_file_comes_through_a_shell_byte_by_byte(show: str, name: str, status:
     assert list(tmp_path.iterdir()) == [path] and path.read_bytes() == data
 
 
+@each(1)
 @pytest.mark.parametrize("status", [True, False])
 @pytest.mark.parametrize("name", CONTENTS)
 @pytest.mark.parametrize("show", SHOWS)

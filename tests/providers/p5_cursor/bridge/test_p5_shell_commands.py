@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plan_clients import in_shell
-from samples import examples, rows
+from samples import each, examples, rows
 
 from proxy.providers.p5_cursor.bridge.commands import (
     Script,
@@ -72,6 +72,7 @@ def read(path: Path, shell: str = "bash", offset: int | None = None, limit: int 
     return in_shell(read_command(Source(str(path), offset, limit), TAG), shell)[1]
 
 
+@each(1)
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("encoded", [False, True])
 @pytest.mark.parametrize("name", CONTENTS)
@@ -86,6 +87,7 @@ def test_a_file_is_written_byte_by_byte(name: str, encoded: bool, shell: str, tm
         path.write_bytes(b"the old one")
 
 
+@each(1)
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("name", CONTENTS)
 def test_a_file_is_read_byte_by_byte_or_not_at_all(name: str, shell: str, tmp_path: Path) -> None:
@@ -229,6 +231,7 @@ def test_what_is_no_file_has_words(shell: str, tmp_path: Path) -> None:
         assert words in complaint(printed) and "[begin" not in complaint(printed)
 
 
+@each(1)
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("most", [0, 2000])
 def test_a_file_keeps_its_mode_and_a_link_its_file(shell: str, most: int, tmp_path: Path) -> None:
@@ -265,6 +268,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+@each(1)
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("most", [0, 2000])
 def test_a_link_to_another_file_system_keeps_its_file(shell: str, most: int, tmp_path: Path, elsewhere: Path) -> None:
@@ -289,6 +293,7 @@ def test_a_link_to_another_file_system_keeps_its_file(shell: str, most: int, tmp
     assert target.read_bytes() == b"x" * 3000 and list(elsewhere.iterdir()) == [target]
 
 
+@each(1)
 @pytest.mark.parametrize("most", [0, 2000])
 @pytest.mark.parametrize("equal", [True, False])
 def test_writers_at_the_same_time_leave_one_whole_file(equal: bool, most: int, tmp_path: Path) -> None:
@@ -346,6 +351,7 @@ def test_a_link_that_leads_nowhere_is_not_replaced(shell: str, tmp_path: Path) -
     assert sorted(tmp_path.iterdir()) == [link, ring]
 
 
+@each(1)
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("most", [0, 2000])
 def test_a_folder_is_not_replaced(shell: str, most: int, tmp_path: Path) -> None:
