@@ -189,7 +189,7 @@ ROWS = (
         CLAUDE_AGENT_SDK.name,
         (CLAUDE_AGENT_SDK.version,),
         "Messages",
-        "its page: a round with a tool of the program; p1, p2, p4",
+        "its page: a round with a tool of the program; p1, p2, p4, p5",
         "works",
     ),
     Row(
@@ -198,7 +198,7 @@ ROWS = (
         OPENAI_AGENTS.name,
         (OPENAI_AGENTS.version,),
         "Responses, chat",
-        "its page: a tool round over each wire, whole and streamed; p1, p2, p4",
+        "its page: a tool round over each wire, whole and streamed; p1, p2, p4, p5",
         "works; chat on p1 in lenient mode",
     ),
     Row(
@@ -207,7 +207,7 @@ ROWS = (
         PYDANTIC_AI.name,
         (PYDANTIC_AI.version,),
         "Messages, Responses, chat",
-        "its page: a tool round over each wire, whole and streamed, typed answers; p1, p2, p4",
+        "its page: a tool round over each wire, whole and streamed, typed answers; p1, p2, p4, p5",
         "works; OpenAI's wires in lenient mode",
     ),
     Row(
@@ -216,8 +216,8 @@ ROWS = (
         LANGCHAIN.name,
         LANGCHAIN.packages,
         "Messages, Responses, chat",
-        "its page: a tool round over each wire, streamed, typed answers; p1, p2, p4. Not run: newer versions, whose "
-        "dependencies could not be installed",
+        "its page: a tool round over each wire, streamed, typed answers; p1, p2, p4, p5. Not run: newer versions, "
+        "whose dependencies could not be installed",
         "works; OpenAI's wires in lenient mode; answers of a schema where the model has them",
     ),
     Row(
@@ -226,7 +226,7 @@ ROWS = (
         INSTRUCTOR.name,
         (INSTRUCTOR.version,),
         "Messages, chat",
-        "its page: typed answers, which are calls of a tool, over each wire; p1, p2, p4",
+        "its page: typed answers, which are calls of a tool, over each wire; p1, p2, p4, p5",
         "works; chat in lenient mode",
     ),
     Row(
@@ -235,8 +235,8 @@ ROWS = (
         LITELLM.name,
         (LITELLM.version,),
         "Messages, Responses, chat",
-        "its page: a tool round over each wire; p1, p2, p4. Not run: newer versions, whose dependencies could not be "
-        "installed",
+        "its page: a tool round over each wire; p1, p2, p4, p5. Not run: newer versions, whose dependencies could "
+        "not be installed",
         "works; OpenAI's wires in lenient mode; over Responses it breaks streamed calls of models unknown to it",
     ),
     Row(

@@ -37,6 +37,7 @@ class Framework:
     shown      what they print -> how often
     rounds     whether results of tools go up
     quiet      variables without which it would ask elsewhere
+    forced     words that show an answer of a schema, to which p5 cannot be held
     """
 
     name: str
@@ -46,6 +47,7 @@ class Framework:
     language: str = "python"
     rounds: bool = True
     quiet: Mapping[str, str] = field(default_factory=dict)
+    forced: frozenset[str] = frozenset()
 
     @property
     def version(self) -> str:
@@ -94,6 +96,7 @@ LANGCHAIN = Framework(
     "langchain.md",
     ("langchain-anthropic==1.7.7", "langchain-openai==1.7.3"),
     {_RAIN[0]: 3 * len(MODELS), "{'city': 'Rome'}": 3 * len(MODELS), "year=1": 1},
+    forced=frozenset({"year=1"}),
 )
 INSTRUCTOR = Framework(
     "instructor",
@@ -155,7 +158,9 @@ def _scenario(
             if framework.rounds:
                 _expect_results(sandbox, labels)
         expect(done.status == 0, "it runs", (done.stdout[-500:], done.stderr[-1500:]))
-        for words, times in framework.shown.items():
+        left_out = framework.forced if "p5" in labels else frozenset()
+        shown = {words: times for words, times in framework.shown.items() if words not in left_out}
+        for words, times in shown.items():
             expected = words
             for old, new in changes:
                 expected = expected.replace(old, new)
