@@ -246,8 +246,8 @@ class CursorAdapter:
         return run
 
     async def _begin(self, number: int) -> Run:
-        """A new run with the whole conversation. It ends one that waits for a result that this request lacks, since the
-        result will not come. A request without tools leaves the other run alone."""
+        """Begins a run with the whole conversation. It ends those that wait for a result that will not come, see
+        `OpenRuns.put`; a request without tools leaves other runs alone."""
         credential = await self._credential.get()
         message, opening = await self._opening()
         settings, machine = self._settings, self._state.machine

@@ -43,6 +43,11 @@ def fits_shell(path: str) -> bool:
     return bool(path) and _ODD.search(path) is None and "\n" not in path and "\r" not in path and "\t" not in path
 
 
+def says(printed: str, words: str) -> bool:
+    """Whether a line that was printed is these words. A client that shows the command has them within a line."""
+    return words in (line.strip() for line in printed.splitlines())
+
+
 def named(path: str) -> str:
     """A path as a word that is no option."""
     return quoted(f"./{path}" if path.startswith("-") else path)
@@ -190,7 +195,7 @@ class Script:
 
     def done(self, printed: str) -> bool:
         """Whether the last command, or the check, printed that the file is written."""
-        return self.written in (line.strip() for line in printed.splitlines())
+        return says(printed, self.written)
 
 
 def write_script(path: str, data: bytes, tag: str, *, encoded: bool = False, most: int = 0) -> Script:

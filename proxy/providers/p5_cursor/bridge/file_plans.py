@@ -48,11 +48,11 @@ def _read_by_tool(request: ExecRequest, place: Workplace, tool: ClientTool, *, b
     """
     offset, limit = range_for(request, tool)
     returned = yield Step(tool.name, read_input(tool, request.path, offset, limit))
-    text, failed = returned.text, returned.failed
+    text = returned.text
     try:
-        if not failed and not _is_claude(tool) and may_be_error(text):
+        if not returned.failed and not _is_claude(tool) and may_be_error(text):
             raise NoFile(text)
-        found = None if failed else file_view(tool, request.path, text, offset, limit)
+        found = None if returned.failed else file_view(tool, request.path, text, offset, limit)
     except NoFile as error:
         text, found = str(error), None
     if by_shell:
@@ -70,8 +70,8 @@ def _read_by_tool(request: ExecRequest, place: Workplace, tool: ClientTool, *, b
 
 
 def _is_claude(tool: ClientTool) -> bool:
-    """Whether this is Claude Code's `Read`, or one like it."""
-    return tool.name == "Read" and tool.members.get("path") == "file_path"
+    """Whether this is Claude Code's `Read` or `Write`, or one like it."""
+    return tool.name in ("Read", "Write") and tool.members.get("path") == "file_path"
 
 
 def read_input(tool: ClientTool, path: str, offset: int | None, limit: int | None) -> dict[str, Any]:
@@ -218,12 +218,11 @@ def _write_by_tool(
     if reader is not None and reader.form.lossy and unread:
         yield Step(reader.name, read_input(reader, request.path, None, None))
         returned = yield step
-    is_claudes = tool.name == "Write" and tool.members.get("path") == "file_path"
-    done = not _fails(returned) if is_claudes else _is_done(returned, request.path)
+    done = not _fails(returned) if _is_claude(tool) else _is_done(returned, request.path)
     if done is None and by_shell:
         words = f"[written {place.tag(request)}]"
         told = yield from printed_by(place, commands.check_command(request.path, request.written_bytes, words))
-        done = words in (line.strip() for line in told.text.splitlines())
+        done = commands.says(told.text, words)
     if done:
         return write_success(request)
     if done is None:

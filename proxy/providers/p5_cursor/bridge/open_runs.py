@@ -16,7 +16,7 @@ from proxy.providers.p5_cursor.run.run import Run
 
 #: Each run holds a connection open. When there are more, the one that has waited longest is closed.
 MAX_OPEN_RUNS = 256
-#: The same for the runs of one owner that wait: a conversation that its user has left may leave one behind.
+#: Limits the waiting runs of one owner: a conversation that its user has left may leave one behind.
 MAX_WAITING_RUNS = 32
 
 

@@ -7,6 +7,7 @@ service. A file goes through the client's own tool where there is one that keeps
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from proxy.providers.p5_cursor.bridge import commands, search_commands
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
@@ -53,10 +54,6 @@ def _ran(request: ExecRequest, place: Workplace, tool: ClientTool) -> Plan:
 # -- folders, searches
 
 
-def _list(request: ExecRequest, place: Workplace) -> Plan | None:
-    return _shelled(request, place, _listed_by_shell)
-
-
 def _listed_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     path = request.path or place.folder or "."
     tag = place.tag(request)
@@ -68,20 +65,12 @@ def _listed_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     return [{"ls_result": {"success": {"directory_tree_root": root}}}]
 
 
-def _delete(request: ExecRequest, place: Workplace) -> Plan | None:
-    return _shelled(request, place, _deleted_by_shell)
-
-
 def _deleted_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     tag = place.tag(request)
     output = yield from run_by_shell(place, search_commands.delete_command(request.path, tag))
     if search_commands.deleted(output.text, tag):
         return [{"delete_result": {"success": {"path": request.path, "deleted_file": request.path}}}]
     return [{"delete_result": {"error": {"path": request.path, "error": output.text.strip() or FAILED}}}]
-
-
-def _search(request: ExecRequest, place: Workplace) -> Plan | None:
-    return _shelled(request, place, _found_by_shell)
 
 
 def _found_by_shell(request: ExecRequest, place: Workplace) -> Plan:
@@ -94,7 +83,8 @@ def _found_by_shell(request: ExecRequest, place: Workplace) -> Plan:
     return [{"grep_result": {"success": found}}]
 
 
-def _shelled(request: ExecRequest, place: Workplace, make: Callable[[ExecRequest, Workplace], Plan]) -> Plan | None:
+def _shelled(make: Callable[[ExecRequest, Workplace], Plan], request: ExecRequest, place: Workplace) -> Plan | None:
+    """The plan of a request that only a shell serves."""
     fits = not request.path or commands.fits_shell(request.path)
     return make(request, place) if place.shell is not None and fits else None
 
@@ -105,7 +95,7 @@ _PLANS: Mapping[str, Callable[[ExecRequest, Workplace], Plan | None]] = {
     "write_args": write_plan,
     "shell_stream_args": _run,
     "shell_args": _run,
-    "ls_args": _list,
-    "grep_args": _search,
-    "delete_args": _delete,
+    "ls_args": partial(_shelled, _listed_by_shell),
+    "grep_args": partial(_shelled, _found_by_shell),
+    "delete_args": partial(_shelled, _deleted_by_shell),
 }

@@ -12,7 +12,7 @@ from itertools import islice
 from posixpath import join
 from typing import Any, NamedTuple
 
-from proxy.providers.p5_cursor.bridge.commands import named, quoted
+from proxy.providers.p5_cursor.bridge.commands import named, quoted, says
 
 #: Lines that a search prints, and entries of a folder.
 MAX_LINES = 2000
@@ -70,7 +70,7 @@ def delete_command(path: str, tag: str) -> str:
 
 
 def deleted(printed: str, tag: str) -> bool:
-    return f"[deleted {tag}]" in (line.strip() for line in printed.splitlines())
+    return says(printed, f"[deleted {tag}]")
 
 
 def search_command(args: Mapping[str, Any], path: str, tag: str) -> str:

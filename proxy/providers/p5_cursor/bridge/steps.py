@@ -73,7 +73,7 @@ class Workplace:
         return self.tools.get("run") if self.posix else None
 
 
-#: Of a client without tools.
+#: Stands for a client without tools.
 NOWHERE = Workplace(ClientTools())
 
 
