@@ -352,6 +352,14 @@ class Config(Rows):
         "Serve the monitor as a web page at /monitor, to this machine or to callers with the key.",
         fixed=True,
     )
+    history: bool = row(
+        "history.enabled",
+        "PROXY_HISTORY",
+        True,
+        switch,
+        "Remember the counts, times and names of requests, never their content, in a file below the state folder.",
+        fixed=True,
+    )
     limits_routes: bool = row(
         "monitor.limits",
         "PROXY_MONITOR_LIMITS",

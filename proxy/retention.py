@@ -80,3 +80,19 @@ class Retention(Rows):
         f"The allowances of an account that was not heard of for longer are forgotten; {_NEVER}.",
         fixed=True,
     )
+    history_days: int = row(
+        "history.maxAgeDays",
+        "PROXY_HISTORY_MAX_AGE_DAYS",
+        400,
+        integer(0, 36_500),
+        f"Requests in the history that ended longer ago are removed; {_NEVER}.",
+        fixed=True,
+    )
+    history_bytes: int = row(
+        "history.maxBytes",
+        "PROXY_HISTORY_MAX_BYTES",
+        512 * _MIB,
+        integer(_MIB, 2**50),
+        "The file of the history; when it is larger, the oldest requests go first.",
+        fixed=True,
+    )

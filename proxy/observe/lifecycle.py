@@ -102,11 +102,12 @@ class InputEstimated:
 @dataclass(frozen=True, slots=True)
 class UsageUpdated:
     """Token counts as far as known; None means unchanged. `cached_tokens`: how much of the input the upstream read from
-    its cache."""
+    its cache; `thinking_tokens`: how much of the output is thinking."""
 
     input_tokens: int | None
     output_tokens: int | None
     cached_tokens: int | None = None
+    thinking_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +212,10 @@ class FellBack:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The whole body was sent."""
+    """The whole body was sent. `stop`: why the model stopped, in the word of the Messages API; "" if unknown."""
 
     status: int
+    stop: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,9 @@ from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.errors import PROGRAM
 from proxy.fallbacks import check_fallbacks
 from proxy.observe.capture.contract import Captures, NullCaptures
+from proxy.observe.history.retention import HistoryBounds
+from proxy.observe.history.schema import FILE_NAME as HISTORY
+from proxy.observe.history.writer import HistoryWriter
 from proxy.observe.lifecycle import Log, NullLog, Recorder
 from proxy.observe.metrics.counts import Metrics, watch_loop
 from proxy.observe.monitor.state import MonitorState
@@ -57,7 +60,7 @@ from proxy.server.routes.watching import (
     get_readiness,
     post_telemetry,
 )
-from proxy.server.serving.allowances import watched_rows
+from proxy.server.serving.allowances import rows_of, watched_rows
 from proxy.server.serving.body import answer_expectation_later
 from proxy.settings import UnfitValue, check_model
 from proxy.version import __version__
@@ -125,8 +128,8 @@ def create_app(
     clock, sleep, chance  time and randomness, for tests
     tuning      timers and limits other than the defaults
     entries     the providers, those of the registry by default; raises UnfitValue if settings name others
-    state_dir   where the allowances of the accounts, their lists of models, and what callers used today, are kept over
-                restarts; by default only in memory
+    state_dir   where the allowances of the accounts, their lists of models, what callers used today, and the history
+                of requests, are kept over restarts; by default only in memory, and no history
     caller_keys  the file of the keys of callers, which `keys add` writes; by default callers have no keys
     command     how the user starts the program, for texts with commands: `scripts/start auth login p1`
     packed_bodies  whether the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
@@ -150,6 +153,7 @@ def create_app(
         questions=_questions(observers[0], clock, state_dir, current()),
         metrics=Metrics(__version__, [entry.label for entry in entries]) if current().metrics else None,
         callers=_callers(caller_keys, Meter(clock, observers[0], folder=state_dir), observers[0]),
+        history=state_dir / HISTORY if state_dir is not None and current().history else None,
         command=command,
     )
 
@@ -164,7 +168,7 @@ async def _serving(
     async with _connections(proxies, tuning, state.clock) as (http, direct, tokenizer):
         more = {"allowances": state.allowances, "happened": state.monitor.happened, "models": state.catalogs.lists}
         services = lent(http=http, direct=direct, tokenizer=tokenizer, **more)
-        async with _counting(state), _remembering(state), _running(state, state.entries, services):
+        async with _counting(state), _remembering(state), _history(state), _running(state, state.entries, services):
             yield
 
 
@@ -255,6 +259,31 @@ async def _remembering(state: AppState) -> AsyncIterator[None]:
     finally:
         await state.callers.meter.close()
         await state.allowances.close()
+
+
+@asynccontextmanager
+async def _history(state: AppState) -> AsyncIterator[None]:
+    """Writes the history, if it is kept."""
+    if state.history is None:
+        yield
+        return
+    loop, keep = asyncio.get_running_loop(), state.config().section(Retention)
+
+    def tell(problem: str) -> None:
+        words = f"the history is not kept: {problem}" if problem else "the history is kept again"
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(state.monitor.notice, "warn" if problem else "info", words)
+
+    bounds = HistoryBounds(keep.history_days, keep.history_bytes)
+    writer = HistoryWriter(state.history, state.log, bounds, wall=state.clock, tell=tell)
+    state.monitor.finished(writer.finished)
+    state.monitor.remembers = True
+    state.allowances.reported = lambda label, known: writer.reported(rows_of(label, known, state.clock()))
+    writer.start()
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(writer.close)
 
 
 @asynccontextmanager

@@ -65,6 +65,8 @@ class RequestRow:
     timings    span -> milliseconds, as in `observe.lifecycle.SPANS`
     estimate   our own count of the input, None without one
     input_tokens  our own estimate until the upstream reports them
+    thinking_tokens  of the output, None if the upstream does not report them
+    stop       why the model stopped, in the word of the Messages API; "" if unknown
     judge      outcomes of auto mode's judge: outcome -> calls; `judge_input_tokens`, `judge_output_tokens`: its cost
     pictures   pictures that another model described: ok, or the reason why not -> number; `describer`: the model;
                `vision_input_tokens`, `vision_output_tokens`: what it cost
@@ -98,6 +100,8 @@ class RequestRow:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    thinking_tokens: int | None = None
+    stop: str = ""
     throughput: Throughput = field(default_factory=Throughput)
     timings: Mapping[str, float] = field(default_factory=dict)
     cache: CacheView = field(default_factory=CacheView)

@@ -82,6 +82,7 @@ class MonitorState:
     allowances  returns the providers' allowances, called when a snapshot is made
     program     its name in snapshots; `command`: how the user starts it; `url`: where it listens, set by the listener,
                 as is `sandbox`: the upstreams are simulated
+    remembers   whether rows are kept by a `finished` listener that wants their projects
     changes     grows with every change of a snapshot, except data of active requests
     """
 
@@ -100,7 +101,7 @@ class MonitorState:
         self._clock, self._wall = clock, wall
         self.allowances = allowances
         self.program, self.command, self.url = program, command, ""
-        self.sandbox = False
+        self.sandbox = self.remembers = False
         self.changes = 0
         self._mono_started, self._started_at = clock(), wall()
         self._known: dict[str, TrackedRequest] = {}
@@ -163,7 +164,7 @@ class MonitorState:
     @property
     def wants_project(self) -> bool:
         looking = self._watching > 0 or self._clock() - self._looked_at < LOOKING_S
-        return looking or self._beside.wants_project
+        return looking or self.remembers or self._beside.wants_project
 
     def mark(self) -> object:
         """A value that changes when a snapshot would show something else."""
@@ -359,6 +360,7 @@ class MonitorState:
         request.input_tokens, read = raised(request.input_tokens, event.input_tokens)
         request.output_tokens, written = raised(request.output_tokens, event.output_tokens)
         request.cached_tokens, cached = raised(request.cached_tokens, event.cached_tokens)
+        request.thinking_tokens, _ = raised(request.thinking_tokens, event.thinking_tokens)
         for totals in (request.owner, request.talk):
             totals.input_tokens += read
             totals.output_tokens += written
@@ -394,6 +396,8 @@ class MonitorState:
         request.fallback = f"{event.before}: {event.kind}"
 
     def _completed(self, request: TrackedRequest, event: Completed) -> None:
+        if not request.over:
+            request.stop = event.stop
         self._end(request, "completed", event.status, "")
 
     def _failed(self, request: TrackedRequest, event: Failed) -> None:

@@ -169,6 +169,7 @@ class AllowanceStore:
     folder  where the file is kept; None: in memory only
     age_s   how long a report is kept; 0: for ever
     notice  called when a window runs out, besides the log
+    reported  called after a report, with the label of the provider and what is known now
     """
 
     def __init__(
@@ -180,6 +181,7 @@ class AllowanceStore:
         age_s: float = 0.0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         notice: Notice = lambda _level, _message, _provider: None,
+        reported: Callable[[str, Allowance], None] = lambda _provider, _known: None,
     ) -> None:
         self._log = log or NullLog()
         self._clock = clock
@@ -187,7 +189,7 @@ class AllowanceStore:
         self._known: dict[tuple[str, str], Allowance] = {}
         path = None if folder is None else folder / FILE_NAME
         self._file = KeptFile(path, "allowances", SAVE_EVERY_S, self._writer, self._log, sleep)
-        self.notice = notice
+        self.notice, self.reported = notice, reported
 
     def tell(self, provider: str, account: str | None, report: Allowance) -> None:
         """Stores a report. `account` distinguishes the accounts of a provider, None for the only one."""
@@ -203,6 +205,7 @@ class AllowanceStore:
             del self._known[next(iter(self._known))]
         for low in found:
             self._warn(key[0], low, now)
+        self.reported(key[0], known)
         self._file.changed()
 
     def tell_current(self, provider: str, report: Allowance) -> None:

@@ -12,7 +12,7 @@ from aiohttp import web
 from proxy.core.hiding.texts import shown_query
 from proxy.core.identity import agents_of
 from proxy.core.invalid import cut
-from proxy.core.tokens.usage import CACHED, INPUTS, reported_count
+from proxy.core.tokens.usage import CACHED, INPUTS, reported_count, thinking_tokens
 from proxy.errors import ProxyError
 from proxy.observe.capture.contract import NULL_CAPTURE, CapturedRequest, RequestCapture
 from proxy.observe.lifecycle import (
@@ -95,7 +95,7 @@ class Ledger:
         self._received = b""
         self._number = 0
         self._ignored: tuple[str, ...] = ()
-        self._stands_in = ""
+        self._stands_in = self._stop = ""
         self._earlier = 0
         self._first: tuple[Candidate | None, str | None, str | None] = None, None, None
         self._spans: Mapping[str, float] = {}
@@ -293,7 +293,8 @@ class Ledger:
             return
         cached = reported_count(usage.get(CACHED))
         cached = cached if self.cache is None else self.cache.used(total, cached)
-        self.tell(UsageUpdated(total, reported_count(usage.get("output_tokens")), cached))
+        self._stop = event.get("delta", {}).get("stop_reason") or self._stop
+        self.tell(UsageUpdated(total, reported_count(usage.get("output_tokens")), cached, thinking_tokens(usage)))
 
     def replied(self, response: web.Response) -> None:
         """Gives the capture an answer that is sent whole."""
@@ -312,7 +313,7 @@ class Ledger:
         if serving is not None and not self.inquiry.counts and status < 400:
             self._state.allowances.served(serving.key, serving.model)
         shares = {} if self.cache is None else self._check_cache(self.cache)
-        self.tell(Completed(status))
+        self.tell(Completed(status, self._stop))
         self.note("info", "request_completed", status=status, **self._known(), **shares)
 
     def failed(self, error: ProxyError, *, in_band: bool = False) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from aiohttp import web
 
@@ -164,6 +165,7 @@ class AppState:
     questions   asks the services for their allowances
     metrics   the counts of `/metrics`; None if nothing is counted
     callers   callers with a key of their own
+    history   the file of the history; None if none is kept
     command   how the user starts the program, for texts with commands
     """
 
@@ -186,6 +188,7 @@ class AppState:
     watchers: Watchers = field(default_factory=Watchers)
     metrics: Metrics | None = None
     callers: Callers = field(default_factory=Callers)
+    history: Path | None = None
     command: str = PROGRAM
 
     @cached_property

@@ -29,6 +29,11 @@ def watched_rows(state: AppState) -> tuple[AllowanceRow, ...]:
 
 def allowance_rows(allowances: AllowanceStore, now: float) -> tuple[AllowanceRow, ...]:
     """The monitor's rows: every window with a share, provider by provider."""
+    return tuple(row for provider, known in allowances.current.items() for row in rows_of(provider, known, now))
+
+
+def rows_of(provider: str, known: Allowance, now: float) -> tuple[AllowanceRow, ...]:
+    """The rows of one provider."""
     return tuple(
         AllowanceRow(
             provider,
@@ -39,7 +44,6 @@ def allowance_rows(allowances: AllowanceStore, now: float) -> tuple[AllowanceRow
             resets_at=None if window.is_over(now) else window.resets_at,
             reset=window.is_over(now),
         )
-        for provider, known in allowances.current.items()
         for window in known.windows
         if window.used is not None
     )

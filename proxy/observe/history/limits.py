@@ -1,0 +1,97 @@
+"""The windows of allowances over time, and when one will be spent at the pace of the last hours."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proxy.core.allowances.report import FULL
+
+#: Hours whose pace counts.
+PACE_S = 3 * 3600.0
+#: A pace is not told of a shorter time.
+LEAST_S = 10 * 60.0
+#: Ends of a window that differ by less are one: services compute them from the time that is left.
+_SAME_END_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class UsedAt:
+    """A sample: times are seconds since 1970, `used` is per cent."""
+
+    at: float
+    used: float
+    resets_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPast:
+    """A window of an account's allowance, and its samples, the oldest first. One before the time that was asked for
+    tells the use at its beginning."""
+
+    account: str
+    window: str
+    limit: str
+    samples: tuple[UsedAt, ...]
+
+
+def windows(db: sqlite3.Connection, since: float, until: float) -> list[WindowPast]:
+    """The windows with a sample in the time, by account."""
+    rows = db.execute(
+        "SELECT a.text, w.text, l.text, s.at, s.used, s.resets FROM allowances AS s"
+        ' JOIN names AS a ON a.id = s.account JOIN names AS w ON w.id = s."window" JOIN names AS l ON l.id = s."limit"'
+        " WHERE s.at >= ? AND s.at < ? ORDER BY a.text, l.text, w.text, s.at",
+        (1000 * since, 1000 * until),
+    )
+    found: dict[tuple[str, str, str], list[UsedAt]] = {}
+    for account, window, limit, at, used, resets in rows:
+        sample = UsedAt(at / 1000, used, None if resets is None else resets / 1000)
+        found.setdefault((account, window, limit), []).append(sample)
+    return [WindowPast(*place, tuple(samples)) for place, samples in found.items()]
+
+
+def thinned(samples: Sequence[UsedAt], most: int) -> list[UsedAt]:
+    """At most about `most` samples that show the same curve: the last one of each step of time, and each end of a
+    period, where the use falls."""
+    if len(samples) <= most:
+        return list(samples)
+    step = (samples[-1].at - samples[0].at) / most
+    return [
+        one
+        for one, then in zip(samples, (*samples[1:], None), strict=True)
+        if then is None or then.used < one.used or int(then.at / step) != int(one.at / step)
+    ]
+
+
+def spent_at(samples: Sequence[UsedAt], now: float) -> float | None:
+    """When the window will be spent at the pace of the last hours, in seconds since 1970; None if it will not be before
+    it is reset, or if that is not known."""
+    if not samples:
+        return None
+    last = samples[-1]
+    if last.used >= FULL or (last.resets_at is not None and last.resets_at <= now):
+        return None
+    first = _begin(samples, last, now)
+    if last.at - first.at < LEAST_S or last.used <= first.used:
+        return None
+    # nothing was used since the last sample, else there would be another one
+    pace = (last.used - first.used) / (now - first.at)
+    end = now + (FULL - last.used) / pace
+    return None if last.resets_at is not None and end >= last.resets_at else end
+
+
+def _begin(samples: Sequence[UsedAt], last: UsedAt, now: float) -> UsedAt:
+    """The oldest sample of the period of the last one that is not older than the hours that count."""
+    begin = last
+    for one in reversed(samples):
+        if one.at < now - PACE_S or one.used > begin.used or _ends_differ(one, last):
+            break
+        begin = one
+    return begin
+
+
+def _ends_differ(one: UsedAt, other: UsedAt) -> bool:
+    if one.resets_at is None or other.resets_at is None:
+        return one.resets_at is not other.resets_at
+    return abs(one.resets_at - other.resets_at) > _SAME_END_S

@@ -1,0 +1,169 @@
+"""The tables of the history, their versions, and how the file is opened.
+
+requests    a row a request, at its end
+sums        the same added up, by quarter of an hour: reports read these, since a million rows take seconds
+allowances  a sample of a window of an allowance, whenever it changed
+names       every text, once: other tables have its number
+
+Times are milliseconds since 1970 (`ended`, `at`, `resets`), or quarters of an hour since then (`quarter`): the offset
+of every time zone is a multiple of a quarter. Lengths of time are milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest
+from proxy.observe.history.sums import SUMMED, add_up, write_sums
+
+FILE_NAME = "history.db"
+#: Seconds to wait for another process that writes.
+BUSY_S = 5.0
+#: A larger log of writes is cut when it was written back.
+_WAL_BYTES = 4 * 1024 * 1024
+
+#: Kinds of column: a number, a text in `names`, anything.
+_KINDS = {name: "TEXT" if name == "request" else "INTEGER" for name in COLUMNS}
+
+_REQUESTS = f"""
+CREATE TABLE names (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL UNIQUE);
+CREATE TABLE requests (id INTEGER PRIMARY KEY, {", ".join(f"{name} {kind}" for name, kind in _KINDS.items())});
+CREATE INDEX requests_by_end ON requests (ended);
+CREATE INDEX requests_by_session ON requests (session, ended) WHERE session IS NOT NULL;
+CREATE TABLE allowances (
+  account INTEGER NOT NULL, "window" INTEGER NOT NULL, "limit" INTEGER NOT NULL, at INTEGER NOT NULL,
+  used REAL NOT NULL, resets INTEGER,
+  PRIMARY KEY (account, "window", "limit", at)
+) WITHOUT ROWID;
+"""
+
+_SUMS = f"""
+CREATE TABLE sums (
+  kind INTEGER NOT NULL, quarter INTEGER NOT NULL, value INTEGER NOT NULL, model INTEGER NOT NULL,
+  {", ".join(f"{name} INTEGER NOT NULL" for name in SUMMED)}, first BLOB NOT NULL, total BLOB NOT NULL,
+  PRIMARY KEY (kind, quarter, value, model)
+) WITHOUT ROWID;
+"""
+
+#: Requests that are added up at a time when a file gets its sums.
+_STEP = 5_000
+
+
+def _tables(db: sqlite3.Connection) -> None:
+    _run(db, _REQUESTS)
+
+
+def _sums(db: sqlite3.Connection) -> None:
+    """Adds the sums, also of the requests that are there already."""
+    _run(db, _SUMS)
+    named = ", ".join(
+        f"(SELECT text FROM names WHERE names.id = {name})" if name in NAMED else name for name in COLUMNS
+    )
+    rows = db.execute(f"SELECT {named} FROM requests ORDER BY id")
+    numbers = Names(db)
+    while some := rows.fetchmany(_STEP):
+        write_sums(db, add_up(PastRequest(*row) for row in some), numbers)
+
+
+def _run(db: sqlite3.Connection, script: str) -> None:
+    """Runs statements within the transaction, which `executescript` would end."""
+    for statement in script.split(";\n"):
+        if statement.strip():
+            db.execute(statement)
+
+
+#: What makes a file of each version out of one of the version before. A new file takes all steps.
+MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (_tables, _sums)
+VERSION = len(MIGRATIONS)
+
+
+class NewerHistory(Exception):
+    """The file is of a newer version of this program."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Opens the file, makes it if it is missing, and brings it to this version. Blocks. Raises sqlite3.Error, OSError,
+    and NewerHistory."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a new file
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+        _migrate(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    if _version(db) == VERSION:
+        return
+    with transaction(db):
+        found = _version(db)  # another process may have been quicker
+        if found > VERSION:
+            raise NewerHistory(f"it has version {found}, this program reads {VERSION}")
+        for step in MIGRATIONS[found:]:
+            step(db)
+        db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Writes all of it or nothing; other writers wait."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """The file for queries, with one state of it for all of them. Blocks. Raises FileNotFoundError if there is none,
+    else as `connect`."""
+    if not path.exists():
+        raise FileNotFoundError(path)
+    with closing(connect(path)) as db:
+        db.execute("PRAGMA query_only = ON")
+        db.execute("BEGIN")
+        yield db
+
+
+#: Texts whose numbers are remembered.
+_KNOWN = 20_000
+
+
+class Names:
+    """The numbers of texts. `forget` is called when another process may have removed some."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._known: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of a text, which is written if it is new."""
+        found = self._known.get(text)
+        if found is None:
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
+            self._db.execute("INSERT OR IGNORE INTO names (text) VALUES (?)", (text,))
+            found = self._known[text] = self._db.execute("SELECT id FROM names WHERE text = ?", (text,)).fetchone()[0]
+        return found
+
+    def forget(self) -> None:
+        self._known.clear()

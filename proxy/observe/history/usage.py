@@ -1,0 +1,135 @@
+"""What requests used over time, by anything that a report is grouped by. Read from the sums, never from the requests.
+
+A time is divided by `edges`, seconds since 1970: n + 1 of them make n periods. So days are those of whoever asks, with
+their changes of summer time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TypeVar
+
+from proxy.observe.history.sums import KINDS, QUARTER_S, SUMMED, Counts, percentile
+
+#: The key of a sum: number of the period, value (as in `KINDS`), model.
+Key = TypeVar("Key")
+Grouping = Callable[[int, str, str], Key]
+
+
+@dataclass(slots=True)
+class Usage(Counts):
+    """Sums of requests. `first`, `total`: step of a time -> number of requests, of those that were answered."""
+
+    first: Counter[int] = field(default_factory=Counter)
+    total: Counter[int] = field(default_factory=Counter)
+
+    def first_ms(self, share: float) -> float | None:
+        """The time to the first token that `share` (0 to 1) of the requests did not exceed; None if unknown."""
+        return percentile(self.first, share)
+
+    def total_ms(self, share: float) -> float | None:
+        """As `first_ms`, of the time to the end."""
+        return percentile(self.total, share)
+
+    @property
+    def cached_share(self) -> float | None:
+        """The share of the input that came from the upstream's cache, 0 to 1; None if no service reported it."""
+        return self.cached / self.asked if self.asked else None
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """What a report is grouped by.
+
+    kind   which sums are read, of `KINDS`
+    heads  the names of the parts of a key
+    key    makes the key of a sum, a text for each head; of the number of the period where `periods` is set
+    """
+
+    kind: str
+    heads: tuple[str, ...]
+    key: Grouping[tuple[str, ...]]
+    periods: str = ""
+
+
+def _label(account: str) -> str:
+    return account.partition("/")[0]
+
+
+#: What `--by` names -> how.
+BY: Mapping[str, Grouped] = {
+    "model": Grouped("account", ("provider", "model"), lambda _at, account, model: (_label(account), model)),
+    "provider": Grouped("account", ("provider",), lambda _at, account, _model: (_label(account),)),
+    "account": Grouped("account", ("account",), lambda _at, account, _model: (account,)),
+    **{kind: Grouped(kind, (kind,), lambda _at, value, _model: (value,)) for kind in ("project", "session", "caller")},
+    "day": Grouped("account", ("day",), lambda at, _account, _model: (str(at),), "day"),
+    "hour": Grouped("account", ("hour",), lambda at, _account, _model: (str(at),), "hour"),
+}
+
+
+def read_usage(
+    db: sqlite3.Connection, kind: str, edges: Sequence[float], key: Grouping[Key], *, times: bool = True
+) -> dict[Key, Usage]:
+    """The sums between the first and the last edge, by a key made of period, value and model. Texts that are not known
+    are "". `times` False: without the times of the requests, which is quicker."""
+    quarters = [-int(-edge // QUARTER_S) for edge in edges]  # a quarter belongs to the period that it begins in
+    periods = ", ".join(f"({at}, {begin}, {end})" for at, (begin, end) in enumerate(pairwise(quarters)))
+    steps = ", ".join(f"CAST(group_concat({name}, '') AS BLOB)" for name in ("first", "total") if times)
+    rows = db.execute(
+        f"WITH periods (at, begin, end) AS (VALUES {periods})"
+        f" SELECT {', '.join(filter(None, ('at, value, model', _SUMS, steps)))} FROM periods"
+        " JOIN sums ON kind = ? AND quarter >= begin AND quarter < end GROUP BY at, value, model",
+        (KINDS[kind],),
+    )
+    names = _Texts(db)
+    grouped: dict[Key, Usage] = {}
+    for at, value, model, *found in rows:
+        group = grouped.setdefault(key(at, names.text(value), names.text(model)), Usage())
+        _add(group, found)
+        if times:
+            group.first.update(found[-2])  # a byte each
+            group.total.update(found[-1])
+    return grouped
+
+
+_SUMS = ", ".join(f"sum({name})" for name in SUMMED)
+
+
+def _add(usage: Usage, counts: Iterable[int]) -> None:
+    for name, count in zip(SUMMED, counts, strict=False):
+        setattr(usage, name, getattr(usage, name) + count)
+
+
+def whole(usages: Sequence[Usage]) -> Usage:
+    """The sum of all."""
+    total = Usage()
+    for one in usages:
+        _add(total, (getattr(one, name) for name in SUMMED))
+        total.first.update(one.first)
+        total.total.update(one.total)
+    return total
+
+
+class _Texts:
+    """The texts of numbers."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._known: dict[int, str] = {}
+
+    def text(self, number: int) -> str:
+        found = self._known.get(number)
+        if found is None:
+            row = self._db.execute("SELECT text FROM names WHERE id = ?", (number,)).fetchone()
+            found = self._known[number] = "" if row is None else str(row[0])
+        return found
+
+
+def kept_since(db: sqlite3.Connection) -> float | None:
+    """When the oldest request ended, in seconds since 1970; None without any."""
+    row = db.execute("SELECT ended FROM requests ORDER BY ended LIMIT 1").fetchone()
+    return None if row is None else row[0] / 1000
