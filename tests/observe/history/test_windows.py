@@ -74,7 +74,7 @@ def test_a_period_that_ended_leaves_no_use(
 def test_an_overview_has_few_points_and_the_pace_of_all(db: sqlite3.Connection) -> None:
     keep(db, "week", *[(at / 60, 50 + at / 60, 9) for at in range(-2400, 1)], (-60, 1, 9))  # one per cent an hour
     keep(db, "5 hours", *[(at / 60, 90 + at / 60, 9) for at in range(-120, 1)], account="p2/work")
-    week, hours = overview(db, [NOW - 40 * HOUR, NOW], NOW)["windows"]
+    week, hours = overview(db, [NOW - 40 * HOUR, NOW], NOW + 1)["windows"]
     assert (week["account"], week["window"], week["limit"]) == ("p1", "week", "")
     assert 100 < len(week["samples"]) <= MAX_SAMPLES
     assert week["samples"][0] == (NOW - 60 * HOUR, 1) and week["samples"][-1] == (NOW, 50)
