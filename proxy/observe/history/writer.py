@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proxy.observe.history.allowance_samples import Sample, Samples
+from proxy.observe.history.allowance_samples import Sample, SampledWindows
 from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest, past_request
 from proxy.observe.history.retention import HistoryBounds, remove_old
 from proxy.observe.history.schema import Names, NewerHistory, connect, transaction
@@ -64,7 +64,7 @@ class HistoryWriter:
         self.path = path
         self._log, self._bounds, self._timers, self._wall, self._tell = log, bounds, timers, wall, tell
         self._waiting: deque[RequestRow | Sample] = deque()
-        self._samples = Samples()
+        self._samples = SampledWindows()
         self._wake, self._ending = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self._dropped = 0
