@@ -197,11 +197,7 @@ class _File:
                     self._state = state
                     names.forget()
                 write_requests(db, requests, names)
-                number = names.number
-                db.executemany(
-                    _SAMPLE,
-                    [(number(one.account), number(one.window), number(one.limit), *one[3:]) for one in samples],
-                )
+                write_samples(db, samples, names)
         except BaseException:
             names.forget()  # those of this transaction do not exist
             raise
@@ -228,3 +224,9 @@ def write_requests(db: sqlite3.Connection, requests: Sequence[PastRequest], name
         ],
     )
     write_sums(db, add_up(requests), names)
+
+
+def write_samples(db: sqlite3.Connection, samples: Sequence[Sample], names: Names) -> None:
+    """Writes samples of allowances, within a transaction."""
+    number = names.number
+    db.executemany(_SAMPLE, [(number(one.account), number(one.window), number(one.limit), *one[3:]) for one in samples])
