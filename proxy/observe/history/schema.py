@@ -83,6 +83,7 @@ def connect(path: Path) -> sqlite3.Connection:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
+        _check_version(db)
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a new file
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
@@ -94,13 +95,18 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
+def _check_version(db: sqlite3.Connection) -> int:
+    found = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if found > VERSION:
+        raise NewerHistory(f"it has version {found}, this program reads {VERSION}")
+    return found
+
+
 def _migrate(db: sqlite3.Connection) -> None:
-    if _version(db) == VERSION:
+    if _check_version(db) == VERSION:
         return
     with transaction(db):
-        found = _version(db)  # another process may have been quicker
-        if found > VERSION:
-            raise NewerHistory(f"it has version {found}, this program reads {VERSION}")
+        found = _check_version(db)  # another process may have been quicker
         for script in MIGRATIONS[found:]:
             for statement in filter(str.strip, script.split(";")):
                 db.execute(statement)
@@ -120,10 +126,6 @@ def _sum_anew(db: sqlite3.Connection) -> None:
         write_sums(db, add_up(PastRequest(*row) for row in some), names)
 
 
-def _version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """Writes all of it or nothing; other writers wait."""
@@ -131,7 +133,8 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # a full disk has ended it
+            db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")
 

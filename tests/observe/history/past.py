@@ -77,10 +77,13 @@ def rows(path: Path, query: str, *values: Any) -> list[tuple[Any, ...]]:
         db.close()
 
 
-class Written:
-    """A writer of a file that writes at once, and what it said. `kept` waits until all is in the file."""
+_ALL = HistoryBounds(0, 2**40)
 
-    def __init__(self, path: Path, bounds: HistoryBounds = HistoryBounds(0, 2**40), **options: Any) -> None:
+
+class Written:
+    """A writer of a file that writes at once, and what it said."""
+
+    def __init__(self, path: Path, bounds: HistoryBounds = _ALL, **options: Any) -> None:
         self.path, self.log, self.told, self.used = path, Notes(), list[str](), list[Any]()
         timers = options.pop("timers", WriterTimers(0.0, 0.02, 3600.0))
         self.writer = HistoryWriter(
