@@ -80,7 +80,7 @@ def _that_fit(columns: Sequence[Column], wanted: Sequence[int], room: int) -> li
     numbers = [*range(len(columns))]
 
     def needed() -> int:
-        least = [min(wanted[number], columns[number].least or wanted[number]) for number in numbers]
+        least: list[int] = [min(wanted[number], columns[number].least or wanted[number]) for number in numbers]
         return sum(least) + len(GAP) * (len(least) - 1)
 
     while needed() > room:
