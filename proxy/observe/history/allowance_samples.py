@@ -1,4 +1,4 @@
-"""Samples of the windows of allowances: when each changed, and to what."""
+"""SampledWindows of the windows of allowances: when each changed, and to what."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Sample(NamedTuple):
     resets: int | None
 
 
-class Samples:
+class SampledWindows:
     """Tells which reports of windows are news."""
 
     def __init__(self) -> None:

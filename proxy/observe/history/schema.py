@@ -3,6 +3,7 @@
 requests    a row a request, at its end
 sums        the same added up, by quarter of an hour: reports read these, since a million rows take seconds
 allowances  a sample of a window of an allowance, whenever it changed
+caller_days  what callers used today, for their limits
 names       every text, once: other tables have its number
 
 Times are milliseconds since 1970 (`ended`, `at`, `resets`), or quarters of an hour since then (`quarter`): the offset
@@ -13,12 +14,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest
-from proxy.observe.history.sums import SUMMED, add_up, write_sums
+from proxy.observe.history.sums import add_up, write_sums
 
 FILE_NAME = "history.db"
 #: Seconds to wait for another process that writes.
@@ -26,12 +27,18 @@ BUSY_S = 5.0
 #: A larger log of writes is cut when it was written back.
 _WAL_BYTES = 4 * 1024 * 1024
 
-#: Kinds of column: a number, a text in `names`, anything.
-_KINDS = {name: "TEXT" if name == "request" else "INTEGER" for name in COLUMNS}
-
-_REQUESTS = f"""
+#: What makes a file of each version out of one of the version before, in words that never change again: a new file
+#: takes all steps.
+MIGRATIONS = (
+    """
 CREATE TABLE names (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL UNIQUE);
-CREATE TABLE requests (id INTEGER PRIMARY KEY, {", ".join(f"{name} {kind}" for name, kind in _KINDS.items())});
+CREATE TABLE requests (
+  id INTEGER PRIMARY KEY, request TEXT, ended INTEGER, first INTEGER, total INTEGER, endpoint INTEGER,
+  account INTEGER, asked INTEGER, served INTEGER, project INTEGER, session INTEGER, agent INTEGER, caller INTEGER,
+  input INTEGER, cached INTEGER, output INTEGER, thinking INTEGER, aside INTEGER, searches INTEGER,
+  outcome INTEGER, status INTEGER, kind INTEGER, retries INTEGER, fallback INTEGER, stop INTEGER,
+  expected INTEGER, lost INTEGER
+);
 CREATE INDEX requests_by_end ON requests (ended);
 CREATE INDEX requests_by_session ON requests (session, ended) WHERE session IS NOT NULL;
 CREATE TABLE allowances (
@@ -39,46 +46,29 @@ CREATE TABLE allowances (
   used REAL NOT NULL, resets INTEGER,
   PRIMARY KEY (account, "window", "limit", at)
 ) WITHOUT ROWID;
-"""
-
-_SUMS = f"""
+""",
+    """
 CREATE TABLE sums (
   kind INTEGER NOT NULL, quarter INTEGER NOT NULL, value INTEGER NOT NULL, model INTEGER NOT NULL,
-  {", ".join(f"{name} INTEGER NOT NULL" for name in SUMMED)}, first BLOB NOT NULL, total BLOB NOT NULL,
+  requests INTEGER NOT NULL, failed INTEGER NOT NULL, abandoned INTEGER NOT NULL, retries INTEGER NOT NULL,
+  fallbacks INTEGER NOT NULL, input INTEGER NOT NULL, asked INTEGER NOT NULL, cached INTEGER NOT NULL,
+  output INTEGER NOT NULL, thinking INTEGER NOT NULL, aside INTEGER NOT NULL, searches INTEGER NOT NULL,
+  first BLOB NOT NULL, total BLOB NOT NULL,
   PRIMARY KEY (kind, quarter, value, model)
 ) WITHOUT ROWID;
-"""
-
-#: Requests that are added up at a time when a file gets its sums.
-_STEP = 5_000
-
-
-def _tables(db: sqlite3.Connection) -> None:
-    _run(db, _REQUESTS)
-
-
-def _sums(db: sqlite3.Connection) -> None:
-    """Adds the sums, also of the requests that are there already."""
-    _run(db, _SUMS)
-    named = ", ".join(
-        f"(SELECT text FROM names WHERE names.id = {name})" if name in NAMED else name for name in COLUMNS
-    )
-    rows = db.execute(f"SELECT {named} FROM requests ORDER BY id")
-    numbers = Names(db)
-    while some := rows.fetchmany(_STEP):
-        write_sums(db, add_up(PastRequest(*row) for row in some), numbers)
-
-
-def _run(db: sqlite3.Connection, script: str) -> None:
-    """Runs statements within the transaction, which `executescript` would end."""
-    for statement in script.split(";\n"):
-        if statement.strip():
-            db.execute(statement)
-
-
-#: What makes a file of each version out of one of the version before. A new file takes all steps.
-MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (_tables, _sums)
+""",
+    """
+CREATE TABLE caller_days (
+  day INTEGER NOT NULL, caller TEXT NOT NULL, requests INTEGER NOT NULL, tokens INTEGER NOT NULL,
+  PRIMARY KEY (day, caller)
+) WITHOUT ROWID;
+""",
+)
 VERSION = len(MIGRATIONS)
+#: The version since which the sums are as they are: those of older files are added up anew.
+_SUMS_SINCE = 2
+#: Requests that are added up at a time.
+_STEP = 5_000
 
 
 class NewerHistory(Exception):
@@ -93,6 +83,7 @@ def connect(path: Path) -> sqlite3.Connection:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
+        _check_version(db)
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a new file
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
@@ -104,20 +95,35 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
+def _check_version(db: sqlite3.Connection) -> int:
+    found = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if found > VERSION:
+        raise NewerHistory(f"it has version {found}, this program reads {VERSION}")
+    return found
+
+
 def _migrate(db: sqlite3.Connection) -> None:
-    if _version(db) == VERSION:
+    if _check_version(db) == VERSION:
         return
     with transaction(db):
-        found = _version(db)  # another process may have been quicker
-        if found > VERSION:
-            raise NewerHistory(f"it has version {found}, this program reads {VERSION}")
-        for step in MIGRATIONS[found:]:
-            step(db)
+        found = _check_version(db)  # another process may have been quicker
+        for script in MIGRATIONS[found:]:
+            for statement in filter(str.strip, script.split(";")):
+                db.execute(statement)
+        if found < _SUMS_SINCE:
+            _sum_anew(db)
         db.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
+def _sum_anew(db: sqlite3.Connection) -> None:
+    named = ", ".join(
+        f"(SELECT text FROM names WHERE names.id = {name})" if name in NAMED else name for name in COLUMNS
+    )
+    rows = db.execute(f"SELECT {named} FROM requests ORDER BY id")
+    names = Names(db)
+    db.execute("DELETE FROM sums")
+    while some := rows.fetchmany(_STEP):
+        write_sums(db, add_up(PastRequest(*row) for row in some), names)
 
 
 @contextmanager
@@ -127,7 +133,8 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # a full disk has ended it
+            db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")
 

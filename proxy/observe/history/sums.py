@@ -20,7 +20,7 @@ _QUARTER_MS = QUARTER_S * 1000
 #: What is added up by itself, and its number in the file.
 KINDS = {"account": 0, "project": 1, "session": 2, "caller": 3}
 
-#: The scale of times: milliseconds of its first step, and its growth. Its last one is half an hour.
+#: The scale of times: milliseconds at its beginning, and the logarithm of its growth. It ends at half an hour.
 _LEAST_MS, _GROWTH = 5.0, 0.0502
 _LAST = 255
 
@@ -29,18 +29,18 @@ def step_of(ms: float) -> int:
     """The step of a time, 1 to 255: SQLite joins them as a text.
 
     >>> step_of(0), step_of(1000), step_of(10**9)
-    (1, 106, 255)
+    (1, 107, 255)
     """
-    return min(_LAST, max(1, round(math.log(max(ms, _LEAST_MS) / _LEAST_MS) / _GROWTH)))
+    return min(_LAST, 1 + round(math.log(max(ms, _LEAST_MS) / _LEAST_MS) / _GROWTH))
 
 
 def ms_of(step: int) -> float:
     """The time in the middle of a step, in milliseconds.
 
-    >>> round(ms_of(106))
+    >>> round(ms_of(107))
     1023
     """
-    return _LEAST_MS * math.exp(step * _GROWTH)
+    return _LEAST_MS * math.exp((step - 1) * _GROWTH)
 
 
 def percentile(steps: Mapping[int, int], share: float) -> float | None:
@@ -48,7 +48,7 @@ def percentile(steps: Mapping[int, int], share: float) -> float | None:
 
     steps  step of a time -> number of requests
 
-    >>> round(percentile({106: 1, 120: 1, 140: 1}, 0.5)), percentile({}, 0.5)
+    >>> round(percentile({107: 1, 121: 1, 141: 1}, 0.5)), percentile({}, 0.5)
     (2066, None)
     """
     wanted, seen = share * sum(steps.values()), 0

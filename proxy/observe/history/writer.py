@@ -7,11 +7,12 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proxy.observe.history.allowance_samples import Sample, Samples
+from proxy.observe.history.allowance_samples import Sample, SampledWindows
+from proxy.observe.history.caller_use import CallerUse, read_use, write_use
 from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest, past_request
 from proxy.observe.history.retention import HistoryBounds, remove_old
 from proxy.observe.history.schema import Names, NewerHistory, connect, transaction
@@ -19,7 +20,9 @@ from proxy.observe.history.sums import add_up, write_sums
 from proxy.observe.lifecycle import Log
 from proxy.observe.monitor.snapshot import AllowanceRow, RequestRow
 
-#: Requests and samples that wait to be written. More are dropped, and counted.
+#: What is handed over to be written.
+Kept = RequestRow | Sample | CallerUse
+#: Those that wait to be written. More are dropped, and counted.
 MAX_WAITING = 20_000
 #: Seconds between two writes: a process that is killed loses no more than this.
 WRITE_EVERY_S = 0.5
@@ -45,8 +48,9 @@ _TIMERS = WriterTimers()
 
 
 class HistoryWriter:
-    """Keeps requests and samples of allowances in the file.
+    """Keeps requests, samples of allowances, and what callers used, in the file.
 
+    used  told what all callers used on a day, in all processes, after it changed: on the thread
     tell  told once when the file cannot be written, with the reason and what to do, and once when it can be again, as
           "": on the thread
     """
@@ -59,12 +63,14 @@ class HistoryWriter:
         *,
         timers: WriterTimers = _TIMERS,
         wall: Callable[[], float] = time.time,
+        used: Callable[[Mapping[str, CallerUse]], None] = lambda _used: None,
         tell: Callable[[str], None] = lambda _problem: None,
     ) -> None:
         self.path = path
-        self._log, self._bounds, self._timers, self._wall, self._tell = log, bounds, timers, wall, tell
-        self._waiting: deque[RequestRow | Sample] = deque()
-        self._samples = Samples()
+        self._log, self._bounds, self._timers, self._wall = log, bounds, timers, wall
+        self._used, self._tell = used, tell
+        self._waiting: deque[Kept] = deque()
+        self._samples = SampledWindows()
         self._wake, self._ending = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self._dropped = 0
@@ -78,16 +84,13 @@ class HistoryWriter:
         self._thread = threading.Thread(target=self._run, name="proxy-history", daemon=True)
         self._thread.start()
 
-    def finished(self, row: RequestRow) -> None:
-        """Keeps a finished request."""
-        self._put(row)
-
     def reported(self, rows: Sequence[AllowanceRow]) -> None:
         """Keeps what changed of the windows of an allowance."""
         for sample in self._samples.changed(rows):
-            self._put(sample)
+            self.put(sample)
 
-    def _put(self, one: RequestRow | Sample) -> None:
+    def put(self, one: Kept) -> None:
+        """Keeps one thing more."""
         if len(self._waiting) >= MAX_WAITING:
             self._dropped += 1
             return
@@ -106,7 +109,7 @@ class HistoryWriter:
 
     def _run(self) -> None:
         file = _File(self.path, self._bounds, self._wall, self._timers.tidy)
-        batch: list[RequestRow | Sample] = []
+        batch: list[Kept] = []
         while True:
             self._wake.wait(self._timers.tidy)
             ended = self._ending.wait(self._timers.write)
@@ -122,14 +125,14 @@ class HistoryWriter:
                 self._ending.wait(self._timers.again)
                 self._wake.set()
 
-    def _taken(self, most: int) -> list[RequestRow | Sample]:
+    def _taken(self, most: int) -> list[Kept]:
         waiting = self._waiting
         return [waiting.popleft() for _ in range(min(most, len(waiting)))]
 
-    def _tried(self, file: _File, batch: Sequence[RequestRow | Sample]) -> bool:
+    def _tried(self, file: _File, batch: Sequence[Kept]) -> bool:
         """Writes a batch; whether it is in the file."""
         try:
-            file.write(batch)
+            used = file.write(batch)
         except (sqlite3.Error, OSError, NewerHistory) as error:
             file.close()
             self._failed(problem_of(error))
@@ -138,6 +141,8 @@ class HistoryWriter:
             file.close()
             self._log.write("error", "history", "internal_error", error=type(error).__name__)
             return True
+        if used:
+            self._used(used)
         if self._problem:
             self._problem = ""
             self._log.write("info", "history", "history_kept_again", dropped=self._dropped)
@@ -175,19 +180,20 @@ class _File:
     _state: int = 0
     _tidied: float = 0.0
 
-    def write(self, batch: Sequence[RequestRow | Sample]) -> None:
-        """Writes a batch in one transaction, and removes what is old, now and then."""
+    def write(self, batch: Sequence[Kept]) -> Mapping[str, CallerUse]:
+        """Writes a batch in one transaction, and removes what is old, now and then. Returns what callers used on its
+        newest day, {} if it is not news."""
         if self._db is None or self._names is None:
             self._db = connect(self.path)
             self._names = Names(self._db)
-        if batch:
-            self._write(self._db, self._names, batch)
+        used = self._write(self._db, self._names, batch) if batch else {}
         now = self.wall()
         if abs(now - self._tidied) >= self.tidy_s:
             self._tidied = now
             remove_old(self._db, self.bounds, now)
+        return used
 
-    def _write(self, db: sqlite3.Connection, names: Names, batch: Sequence[RequestRow | Sample]) -> None:
+    def _write(self, db: sqlite3.Connection, names: Names, batch: Sequence[Kept]) -> Mapping[str, CallerUse]:
         requests = [past_request(one) for one in batch if isinstance(one, RequestRow)]
         samples = [one for one in batch if isinstance(one, Sample)]
         try:
@@ -197,11 +203,9 @@ class _File:
                     self._state = state
                     names.forget()
                 write_requests(db, requests, names)
-                number = names.number
-                db.executemany(
-                    _SAMPLE,
-                    [(number(one.account), number(one.window), number(one.limit), *one[3:]) for one in samples],
-                )
+                write_samples(db, samples, names)
+                day = write_use(db, (one for one in batch if isinstance(one, CallerUse)))
+                return {} if day is None else read_use(db, day)
         except BaseException:
             names.forget()  # those of this transaction do not exist
             raise
@@ -228,3 +232,10 @@ def write_requests(db: sqlite3.Connection, requests: Sequence[PastRequest], name
         ],
     )
     write_sums(db, add_up(requests), names)
+
+
+def write_samples(db: sqlite3.Connection, samples: Sequence[Sample], names: Names) -> None:
+    """Writes samples of allowances, within a transaction."""
+    number = names.number
+    rows = [(number(one.account), number(one.window), number(one.limit), *one[3:]) for one in samples]
+    db.executemany(_SAMPLE, rows)

@@ -397,7 +397,7 @@ class MonitorState:
 
     def _completed(self, request: TrackedRequest, event: Completed) -> None:
         if not request.over:
-            request.stop = event.stop
+            request.stop = short(event.stop) or ""
         self._end(request, "completed", event.status, "")
 
     def _failed(self, request: TrackedRequest, event: Failed) -> None:
