@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from proxy.observe.history.limits import WindowPast, spent_at, thinned, windows
-from proxy.observe.history.sums import SUMMED
-from proxy.observe.history.usage import BY, Usage, kept_since, read_usage, whole
+from proxy.observe.history.sums import SUMMED, percentile
+from proxy.observe.history.usage import BY, TIMES, Usage, kept_since, read_usage, whole
 
 #: Version of the form.
 VERSION = 1
@@ -21,60 +21,71 @@ MAX_MODELS = 20
 MAX_SAMPLES = 300
 #: Shares of the requests whose times are told: `first_p50`, …
 _SHARES = {"p50": 0.5, "p95": 0.95}
+#: An overview has the times to the first token alone: it is half as slow.
+_TIMES = TIMES[:1]
 
 
-def usage_json(usage: Usage) -> dict[str, Any]:
+def usage_json(usage: Usage, times: Sequence[str] = TIMES) -> dict[str, Any]:
     """The counts of `Counts`, `cached_share` (0 to 1), and `first_p50`, `first_p95`, `total_p50`, `total_p95` in
-    milliseconds. None: not known."""
-    times = {f"first_{name}": usage.first_ms(share) for name, share in _SHARES.items()}
-    times |= {f"total_{name}": usage.total_ms(share) for name, share in _SHARES.items()}
+    milliseconds, of those `times` that were read. None: not known."""
+    steps = {name: getattr(usage, name) for name in times}
+    found = {f"{name}_{word}": percentile(steps[name], share) for name in times for word, share in _SHARES.items()}
     counts = {name: getattr(usage, name) for name in SUMMED}
-    return counts | {"cached_share": usage.cached_share} | {name: ms and round(ms) for name, ms in times.items()}
+    return counts | {"cached_share": usage.cached_share} | {name: ms and round(ms) for name, ms in found.items()}
 
 
 def overview(db: sqlite3.Connection, edges: Sequence[float], now: float) -> dict[str, Any]:
     """What was used between the edges, n + 1 of which make n periods, in seconds since 1970.
 
     kept_since  when the oldest request that is kept ended, None without any
-    whole       everything together, as in `usage_json`; `periods`: each of them
+    whole       everything together, as in `usage_json`, without `total_…`; `periods`: each of them
     models      those with the most tokens first: `provider`, `model`, `whole`, and `tokens` of each period, in and out;
                 one without names has the rest
     windows     of the allowances: `account`, `window`, `limit`, `samples` (time, per cent), `resets_at`, and `spent_at`
                 at the pace of the last hours, None if that is later than the reset, or not known
     """
-    count = len(edges) - 1
     by_model = BY["model"]
-    found = read_usage(db, by_model.kind, edges, lambda at, *place: (at, by_model.key(at, *place)))
-    periods: list[list[Usage]] = [[] for _ in range(count)]
+    found = read_usage(db, by_model.kind, edges, lambda at, *place: (at, by_model.key(at, *place)), times=_TIMES)
+    periods: list[list[Usage]] = [[] for _ in edges[1:]]
     models: dict[tuple[str, ...], dict[int, Usage]] = {}
     for (at, model), usage in found.items():
         periods[at].append(usage)
         models.setdefault(model, {})[at] = usage
-    ranked = sorted(models.items(), key=lambda item: -sum(map(_tokens, item[1].values())))
-    named = [_model(provider, model, [by_period], count) for (provider, model), by_period in ranked[:MAX_MODELS]]
-    rest = [by_period for _, by_period in ranked[MAX_MODELS:]]
+    totals = {model: whole(list(by_period.values())) for model, by_period in models.items()}
+    ranked = sorted(models, key=lambda model: -_tokens(totals[model]))
+    groups = [(model, [model]) for model in ranked[:MAX_MODELS]]
+    if rest := ranked[MAX_MODELS:]:
+        groups.append((("", ""), rest))
     return {
         "version": VERSION,
         "kept_since": kept_since(db),
         "edges": list(edges),
-        "whole": usage_json(whole(list(found.values()))),
-        "periods": [usage_json(whole(each)) for each in periods],
-        "models": [*named, *([_model("", "", rest, count)] if rest else [])],
+        "whole": _usage(totals.values()),
+        "periods": [_usage(each) for each in periods],
+        "models": [
+            {"provider": provider, "model": name}
+            | {"tokens": _tokens_of([models[one] for one in group], len(periods))}
+            | {"whole": _usage(totals[one] for one in group)}
+            for (provider, name), group in groups
+        ],
         "windows": [_window(one, now) for one in windows(db, edges[0], max(edges[-1], now))],
     }
+
+
+def _usage(parts: Iterable[Usage]) -> dict[str, Any]:
+    return usage_json(whole(list(parts)), _TIMES)
 
 
 def _tokens(usage: Usage) -> int:
     return usage.input + usage.output
 
 
-def _model(provider: str, model: str, parts: Sequence[dict[int, Usage]], count: int) -> dict[str, Any]:
-    tokens = [0] * count
+def _tokens_of(parts: Iterable[Mapping[int, Usage]], periods: int) -> list[int]:
+    tokens = [0] * periods
     for part in parts:
         for at, usage in part.items():
             tokens[at] += _tokens(usage)
-    total = whole([usage for part in parts for usage in part.values()])
-    return {"provider": provider, "model": model, "tokens": tokens, "whole": usage_json(total)}
+    return tokens
 
 
 def _window(past: WindowPast, now: float) -> dict[str, Any]:

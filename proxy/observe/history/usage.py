@@ -11,9 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 from typing import TypeVar
 
 from proxy.observe.history.sums import KINDS, QUARTER_S, SUMMED, Counts, percentile
+
+#: The times of requests: to the first token, to the end.
+TIMES = ("first", "total")
 
 #: The key of a sum: number of the period, value (as in `KINDS`), model.
 Key = TypeVar("Key")
@@ -72,13 +76,13 @@ BY: Mapping[str, Grouped] = {
 
 
 def read_usage(
-    db: sqlite3.Connection, kind: str, edges: Sequence[float], key: Grouping[Key], *, times: bool = True
+    db: sqlite3.Connection, kind: str, edges: Sequence[float], key: Grouping[Key], *, times: Sequence[str] = TIMES
 ) -> dict[Key, Usage]:
     """The sums between the first and the last edge, by a key made of period, value and model. Texts that are not known
-    are "". `times` False: without the times of the requests, which is quicker."""
+    are "". `times`: those of `TIMES` that are read, which takes about as long as everything else for each."""
     quarters = [-int(-edge // QUARTER_S) for edge in edges]  # a quarter belongs to the period that it begins in
     periods = ", ".join(f"({at}, {begin}, {end})" for at, (begin, end) in enumerate(pairwise(quarters)))
-    steps = ", ".join(f"CAST(group_concat({name}, '') AS BLOB)" for name in ("first", "total") if times)
+    steps = ", ".join(f"CAST(group_concat({name}, '') AS BLOB)" for name in times)
     rows = db.execute(
         f"WITH periods (at, begin, end) AS (VALUES {periods})"
         f" SELECT {', '.join(filter(None, ('at, value, model', _SUMS, steps)))} FROM periods"
@@ -90,9 +94,8 @@ def read_usage(
     for at, value, model, *found in rows:
         group = grouped.setdefault(key(at, names.text(value), names.text(model)), Usage())
         _add(group, found)
-        if times:
-            group.first.update(found[-2])  # a byte each
-            group.total.update(found[-1])
+        for name, steps_of_requests in zip(times, found[len(SUMMED) :], strict=True):
+            getattr(group, name).update(steps_of_requests)  # a byte each
     return grouped
 
 
@@ -104,11 +107,14 @@ def _add(usage: Usage, counts: Iterable[int]) -> None:
         setattr(usage, name, getattr(usage, name) + count)
 
 
+_counts_of = attrgetter(*SUMMED)
+
+
 def whole(usages: Sequence[Usage]) -> Usage:
     """The sum of all."""
     total = Usage()
+    _add(total, map(sum, zip(*map(_counts_of, usages), strict=True)))
     for one in usages:
-        _add(total, (getattr(one, name) for name in SUMMED))
         total.first.update(one.first)
         total.total.update(one.total)
     return total
