@@ -74,7 +74,7 @@ def row(used: float, resets_at: float | None = END, **more: object) -> Allowance
 
 def test_a_sample_is_kept_when_something_changed() -> None:
     known = SampledWindows()
-    reports = [row(5), row(5), row(5, END + 9), row(6), row(6, END + HOUR), row(0, reset=True), row(6, END + HOUR)]
+    reports = [row(5), row(5), row(5, END + 31), row(6), row(6, END + HOUR), row(0, reset=True), row(6, END + HOUR)]
     assert [len(list(known.changed([report]))) for report in reports] == [1, 0, 0, 1, 1, 0, 0]
 
 
