@@ -34,11 +34,11 @@ def conversations(db: sqlite3.Connection, since: float, until: float, most: int)
     rows = db.execute(
         f"SELECT value, text, {sums} FROM sums JOIN names ON names.id = value"
         " WHERE kind = ? AND quarter >= ? AND quarter < ? AND text != ''"
-        " GROUP BY value ORDER BY max(quarter) DESC LIMIT ?",
+        " GROUP BY value ORDER BY (SELECT max(ended) FROM requests WHERE session = value) DESC LIMIT ?",
         (KINDS["session"], int(since // QUARTER_S), -int(-until // QUARTER_S), most),
     ).fetchall()
-    found = [_conversation(db, number, name, Usage(*counts)) for number, name, *counts in rows]
-    return sorted((one for one in found if one is not None), key=lambda one: -one.ended)
+    found = (_conversation(db, number, name, Usage(*counts)) for number, name, *counts in rows)
+    return [one for one in found if one is not None]
 
 
 _TEXT = "(SELECT text FROM names WHERE names.id = requests.{})"

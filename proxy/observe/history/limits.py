@@ -36,19 +36,32 @@ class WindowPast:
     samples: tuple[UsedAt, ...]
 
 
+_SAMPLES = """
+WITH known AS MATERIALIZED (
+  SELECT account, "window", "limit", max(CASE WHEN at < :since THEN at END) AS before FROM allowances
+  GROUP BY account, "window", "limit"
+)
+SELECT a.text, w.text, l.text, s.at, s.used, s.resets FROM known
+JOIN allowances AS s ON s.account = known.account AND s."window" = known."window" AND s."limit" = known."limit"
+  AND s.at >= coalesce(before, :since) AND s.at < :until
+JOIN names AS a ON a.id = s.account JOIN names AS w ON w.id = s."window" JOIN names AS l ON l.id = s."limit"
+ORDER BY a.text, l.text, w.text, s.at
+"""
+
+
 def windows(db: sqlite3.Connection, since: float, until: float) -> list[WindowPast]:
-    """The windows with a sample in the time, by account."""
-    rows = db.execute(
-        "SELECT a.text, w.text, l.text, s.at, s.used, s.resets FROM allowances AS s"
-        ' JOIN names AS a ON a.id = s.account JOIN names AS w ON w.id = s."window" JOIN names AS l ON l.id = s."limit"'
-        " WHERE s.at >= ? AND s.at < ? ORDER BY a.text, l.text, w.text, s.at",
-        (1000 * since, 1000 * until),
-    )
+    """The windows with a sample in the time, or whose last one before it still counted then, by account."""
     found: dict[tuple[str, str, str], list[UsedAt]] = {}
-    for account, window, limit, at, used, resets in rows:
+    for account, window, limit, at, used, resets in db.execute(
+        _SAMPLES, {"since": 1000 * since, "until": 1000 * until}
+    ):
         sample = UsedAt(at / 1000, used, None if resets is None else resets / 1000)
         found.setdefault((account, window, limit), []).append(sample)
-    return [WindowPast(*place, tuple(samples)) for place, samples in found.items()]
+    return [WindowPast(*place, tuple(some)) for place, some in found.items() if _counts(some[-1], since)]
+
+
+def _counts(newest: UsedAt, since: float) -> bool:
+    return newest.at >= since or (newest.resets_at or 0.0) > since
 
 
 def thinned(samples: Sequence[UsedAt], most: int) -> list[UsedAt]:
@@ -64,20 +77,31 @@ def thinned(samples: Sequence[UsedAt], most: int) -> list[UsedAt]:
     ]
 
 
-def spent_at(samples: Sequence[UsedAt], now: float) -> float | None:
-    """When the window will be spent at the pace of the last hours, in seconds since 1970; None if it will not be before
-    it is reset, or if that is not known."""
+def pace(samples: Sequence[UsedAt], now: float) -> float | None:
+    """The per cent a second that were used in the last hours; None if that is not known, or does not matter: the window
+    is spent, or was reset since."""
     if not samples:
         return None
     last = samples[-1]
     if last.used >= FULL or (last.resets_at is not None and last.resets_at <= now):
         return None
+    if last.at < now - PACE_S:
+        return 0.0  # else there would be another sample
     first = _begin(samples, last, now)
-    if last.at - first.at < LEAST_S or last.used <= first.used:
+    if last.at - first.at < LEAST_S:
         return None
-    # nothing was used since the last sample, else there would be another one
-    pace = (last.used - first.used) / (now - first.at)
-    end = now + (FULL - last.used) / pace
+    # nothing was used since the last sample, either
+    return max(0.0, last.used - first.used) / (now - first.at)
+
+
+def spent_at(samples: Sequence[UsedAt], now: float) -> float | None:
+    """When the window will be spent at the pace of the last hours, in seconds since 1970; None if it will not be before
+    it is reset, or if that is not known."""
+    a_second = pace(samples, now)
+    if not a_second:
+        return None
+    last = samples[-1]
+    end = now + (FULL - last.used) / a_second
     return None if last.resets_at is not None and end >= last.resets_at else end
 
 

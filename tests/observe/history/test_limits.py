@@ -9,7 +9,7 @@ import pytest
 
 from observe.history.past import NOW, Written, rows, until
 from proxy.observe.history.allowance_samples import SampledWindows
-from proxy.observe.history.limits import UsedAt, spent_at, thinned, windows
+from proxy.observe.history.limits import UsedAt, pace, spent_at, thinned, windows
 from proxy.observe.history.schema import reading
 from proxy.observe.monitor.snapshot import AllowanceRow
 
@@ -45,6 +45,21 @@ def test_when_a_window_will_be_spent(past: list[UsedAt], hours: float | None) ->
     assert found == (None if hours is None else pytest.approx(NOW + hours * HOUR))
 
 
+@pytest.mark.parametrize(
+    ("past", "an_hour"),
+    [
+        (samples((2, 10), (0, 30)), 10.0),
+        (samples((2, 50), (0, 50)), 0.0),
+        (samples((5, 50)), 0.0),  # no sample since, so nothing was used
+        (samples((1, 50)), None),
+        (samples((1, 90), (0, 100)), None),
+    ],
+)
+def test_the_pace_of_the_last_hours(past: list[UsedAt], an_hour: float | None) -> None:
+    found = pace(past, NOW)
+    assert found == (None if an_hour is None else pytest.approx(an_hour / HOUR))
+
+
 def test_few_samples_show_the_same_curve() -> None:
     many = [UsedAt(NOW + 60 * minute, (minute % 300) / 3, END) for minute in range(3000)]
     few = thinned(many, 100)
@@ -59,7 +74,7 @@ def row(used: float, resets_at: float | None = END, **more: object) -> Allowance
 
 def test_a_sample_is_kept_when_something_changed() -> None:
     known = SampledWindows()
-    reports = [row(5), row(5), row(5, END + 9), row(6), row(6, END + HOUR), row(0, reset=True), row(6, END + HOUR)]
+    reports = [row(5), row(5), row(5, END + 31), row(6), row(6, END + HOUR), row(0, reset=True), row(6, END + HOUR)]
     assert [len(list(known.changed([report]))) for report in reports] == [1, 0, 0, 1, 1, 0, 0]
 
 
@@ -71,7 +86,9 @@ def test_samples_come_back_by_window(tmp_path: Path) -> None:
         until(lambda: path.exists() and rows(path, "SELECT count(*) FROM allowances") == [(3,)])
     with reading(path) as db:
         first, second = windows(db, NOW - 1, NOW + 61)
-        assert windows(db, NOW + 61, NOW + 100) == []
+        (running,) = windows(db, NOW + 61, NOW + 100)
+        assert windows(db, END, END + 60) == []
     assert (first.account, first.window, first.limit) == ("p1", "5 hours", "")
     assert first.samples == (UsedAt(NOW, 5, END), UsedAt(NOW + 60, 9, END))
+    assert running.samples == first.samples[1:]  # the use at the beginning of the time
     assert second.samples == (UsedAt(NOW, 7.5, None),) and second.limit == "Spark"
