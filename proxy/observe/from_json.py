@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Larger numbers count nothing, and no longer fit a float.
+#: Larger numbers are no counts, times or shares, and may overflow when they are reckoned with.
 _LIMIT = 2**63
 
 
@@ -47,12 +47,12 @@ def _fit(hint: Any, value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise ValueError("expected an object")
         return {str(name): _fit(inner[1], one) for name, one in value.items()}
-    if isinstance(value, int) and abs(value) >= _LIMIT:
+    if isinstance(value, int | float) and abs(value) >= _LIMIT:
         raise ValueError("expected a number of 64 bits")
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if isinstance(value, float) and not math.isfinite(value):  # Python's JSON knows NaN
-        raise ValueError("expected a finite number")
+    if isinstance(value, float) and math.isnan(value):  # Python's JSON knows it
+        raise ValueError("expected a number")
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise ValueError(f"expected {hint.__name__}")
     return value

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise, zip_longest
 from typing import Any, NamedTuple
 
+from proxy.observe.history.overview import MAX_MODELS
 from proxy.observe.history.overview_rows import ModelRow, OverviewRows, UsageRow, WindowRow
 from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.observe.monitor.terminal.cells import Line, Span, clean, fit_line, line_width, width_of, wrap
@@ -90,16 +91,18 @@ def _problem(history: ShownHistory, width: int) -> list[str]:
 
 def _rows_lines(rows: OverviewRows, view: View, width: int, now: float) -> list[Line]:
     upper = [*_flowed(_facts(rows.whole), width), *_since(rows, width, now)]
-    periods = _period_lines(rows, view, width, now)
-    if width < TWO_COLUMNS_FROM:
-        rest = [*_model_lines(rows, view, width, now), *_window_lines(rows, width, now)]
-        return [*upper, *periods, *rest, *_note(rows, width)]
-    left = 2 * width // 5
-    right = width - left - _GAP
+    beside = width >= TWO_COLUMNS_FROM
+    left = 2 * width // 5 if beside else width
+    right = width - left - _GAP if beside else width
     periods = _period_lines(rows, view, left, now)
     rest = [*_model_lines(rows, view, right, now), *_window_lines(rows, right, now)]
-    both = [(*fit_line(one, left + _GAP), *other) for one, other in zip_longest(periods, rest, fillvalue=())]
-    return [*upper, *both, *_note(rows, width)]
+    tables = _side_by_side(periods, rest, left + _GAP) if beside else [*periods, *rest]
+    return [*upper, *tables, *_note(rows, width)]
+
+
+def _side_by_side(left: Iterable[Line], right: Iterable[Line], width: int) -> Iterator[Line]:
+    """`width`: of the left ones."""
+    return ((*fit_line(one, width), *other) for one, other in zip_longest(left, right, fillvalue=()))
 
 
 def _note(rows: OverviewRows, width: int) -> Iterator[Line]:
@@ -170,27 +173,31 @@ def _table(table: str, lines: Sequence[object], width: int, now: float, least: i
         yield from ((Span(" "), *row_line(columns, line, now)) for line in lines)
 
 
-def _period_lines(rows: OverviewRows, view: View, width: int, now: float) -> list[Line]:
+def _period_lines(rows: OverviewRows, view: View, width: int, now: float) -> Iterator[Line]:
     """The newest first; those before the first request are left out."""
     division = TIMES[view.time]
     known = list(dropwhile(lambda one: not one[1].requests, zip(rows.edges, rows.periods, strict=False)))
     most = max((usage.tokens for _, usage in known), default=0)
     named = 9 if width >= KEYS_FROM else 5
     lines = [UsedLine(division.label(at, named), usage, _part(usage.tokens, most)) for at, usage in reversed(known)]
-    return list(_table(f"{division.title}:{named} {_USAGE} {_MORE}", lines, width, now, width // 8))
+    return _table(f"{division.title}:{named} {_USAGE} {_MORE}", lines, width, now, width // 8)
 
 
 def _model_lines(rows: OverviewRows, view: View, width: int, now: float) -> Iterator[Line]:
     models = rows.models[:MAX_ROWS]
     most = max((model.whole.tokens for model in models), default=0)
-    lines = [UsedLine(_model_name(one), one.whole, _part(one.whole.tokens, most), one.tokens) for one in models]
+    lines = [
+        UsedLine(_model_name(one, place), one.whole, _part(one.whole.tokens, most), one.tokens)
+        for place, one in enumerate(models)
+    ]
     named = _named((line.name for line in lines), width)
     trend = _TRENDS[TIMES[view.time].title]
     return _table(f"Model:{named} {_USAGE} {trend}:{len(rows.periods)}? {_MORE}", lines, width, now, width // 8)
 
 
-def _model_name(model: ModelRow) -> str:
-    return "/".join(filter(None, (model.provider, model.model))) or "others"
+def _model_name(model: ModelRow, place: int) -> str:
+    rest = "others" if place >= MAX_MODELS else "no model"
+    return "/".join(filter(None, (model.provider, model.model))) or rest
 
 
 def _window_lines(rows: OverviewRows, width: int, now: float) -> Iterator[Line]:
@@ -247,7 +254,7 @@ def _curve(line: WindowLine, now: float, width: int) -> Span:
 
 def uses(one: WindowRow, begin: float, now: float, steps: int) -> list[float]:
     """The most that was used in each step from `begin` to now, in per cent. A window keeps its use until the next
-    sample, unless that has less: then it was reset between, nobody knows when."""
+    sample, unless that has less: then it was reset between, nobody knows when. `samples` may begin before `begin`."""
     found = [0.0] * steps
     last = one.samples[-1]
     over = one.resets_at is not None and one.resets_at <= now
@@ -257,6 +264,8 @@ def uses(one: WindowRow, begin: float, now: float, steps: int) -> list[float]:
         return max(0, min(int((at - begin) / max(1.0, now - begin) * steps), steps - 1))
 
     for (at, per_cent), (until, then) in pairwise(ends):
+        if then < per_cent and at < begin:
+            continue
         for index in range(step(at), step(until if then >= per_cent else at) + 1):
             found[index] = max(found[index], per_cent)
     return found
