@@ -225,9 +225,8 @@ async def _until_stopped(start: _Start, app: web.Application, listener: Listener
             await start.stop.wait()
         await _end(app, listener)
         return
-    monitor = app[STATE].monitor
-    _tell(monitor, start)
-    await watched(start.context.environment, start.stop, monitor, start.screen, said, partial(_end, app, listener))
+    _tell(app[STATE].monitor, start)
+    await watched(start.context.environment, start.stop, app[STATE], start.screen, said, partial(_end, app, listener))
 
 
 async def _end(app: web.Application, listener: Listener) -> None:

@@ -116,7 +116,7 @@ def requests(now: float) -> list[PastRequest]:
         day = today - timedelta(days=ago)
         found += _day(clients, day, bad=day == _bad_day(today))
     for place, (name, client) in enumerate(clients.items()):
-        found += _conversation(client, _TURNS[name] // 2, now - BUSY_S + 60 * place, place, today, False)
+        found += _conversation(client, _TURNS[name], now - BUSY_S + 480 * place, place, today, False)
     until = 1000 * now
     return sorted((one for one in found if one.ended <= until), key=lambda one: one.ended)
 

@@ -111,6 +111,8 @@ def _note(rows: OverviewRows, width: int) -> Iterator[Line]:
 
 
 def _facts(usage: UsageRow) -> Iterator[Line]:
+    if not usage.requests:
+        return
     counts = (("failed", usage.failed, "bad"), ("left", usage.abandoned, "bad"), ("retried", usage.retries, "wait"))
     yield _fact("requests", whole(usage.requests), "bold")
     yield from (_fact(name, whole(count), role) for name, count, role in counts if count)
@@ -135,15 +137,18 @@ def _flowed(facts: Iterable[Line], width: int) -> Iterator[Line]:
             yield line
             line = ()
         line += fact
-    yield line
+    if line:
+        yield line
 
 
 def _since(rows: OverviewRows, width: int, now: float) -> Iterator[Line]:
     begin = rows.kept_since
     if begin is None:
-        words = "Nothing was kept yet."
+        words = "No request was kept yet."
     elif begin > rows.edges[0]:
         words = f"The history begins {moment(begin, now)}."
+    elif not rows.whole.requests:
+        words = "No request ended in this time."
     else:
         return
     yield from ((Span(f" {part}", "dim"),) for part in wrap(words, max(1, width - 2)))

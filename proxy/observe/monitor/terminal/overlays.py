@@ -129,8 +129,7 @@ def _box_lines(box: Box, top: int, across: int, down: int) -> list[Line]:
     inner = down - 2
     top = min(top, max(0, len(box.lines) - inner))
     below = len(box.lines) - top - inner
-    blank = max(0, inner - len(box.lines)) // 2  # of a box that is taller than its text
-    body = [()] * blank + list(box.lines[top : top + inner])
+    body = box.lines[top : top + inner]
     found = [edge("╭╮", box.title, across, box.role, "title")]
     for index in range(inner):
         text = fit_line(body[index] if index < len(body) else (), across - 2)
