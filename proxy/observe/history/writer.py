@@ -177,15 +177,18 @@ class _File:
     tidy_s: float
     _db: sqlite3.Connection | None = None
     _names: Names | None = None
+    _place: tuple[int, int] | None = None
     _state: int = 0
     _tidied: float = 0.0
 
     def write(self, batch: Sequence[Kept]) -> Mapping[str, CallerUse]:
         """Writes a batch in one transaction, and removes what is old, now and then. Returns what callers used on its
         newest day, {} if it is not news."""
+        if self._db is not None and self._place != _place_of(self.path):
+            self.close()  # somebody removed it: what is written to it would be lost
         if self._db is None or self._names is None:
             self._db = connect(self.path)
-            self._names = Names(self._db)
+            self._names, self._place = Names(self._db), _place_of(self.path)
         used = self._write(self._db, self._names, batch) if batch else {}
         now = self.wall()
         if abs(now - self._tidied) >= self.tidy_s:
@@ -215,6 +218,15 @@ class _File:
         if db is not None:
             with contextlib.suppress(sqlite3.Error):
                 db.close()
+
+
+def _place_of(path: Path) -> tuple[int, int] | None:
+    """Which file it is, by device and number, whatever its name; None for none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def write_requests(db: sqlite3.Connection, requests: Sequence[PastRequest], names: Names) -> None:

@@ -113,6 +113,16 @@ def test_the_queue_is_bounded_and_what_is_dropped_is_counted(tmp_path: Path) -> 
     assert kept(written.path) >= MAX_WAITING - 10
 
 
+def test_a_file_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    with Written(tmp_path / "history.db") as written:
+        written.put(ended(1))
+        until(lambda: written.path.exists() and kept(written.path) == 1)
+        for path in tmp_path.glob("history.db*"):
+            path.unlink()
+        written.put(ended(2))
+    assert rows(written.path, "SELECT request FROM requests") == [("r2",)] and written.told == []
+
+
 Cure = Callable[[], object]
 
 
