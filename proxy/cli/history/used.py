@@ -83,7 +83,7 @@ def _free(prices: Prices | None) -> Cost | None:
 def _costs(db: sqlite3.Connection, grouped: Grouped, edges: Sequence[float], prices: Prices) -> dict[_Key, Cost]:
     """What each group cost: the prices differ by model, whatever it is grouped by."""
     found = read_usage(
-        db, grouped.kind, edges, lambda at, value, model: (grouped.key(at, value, model), model), times=False
+        db, grouped.kind, edges, lambda at, value, model: (grouped.key(at, value, model), model), times=()
     )
     by_group: dict[_Key, list[tuple[str, Usage]]] = defaultdict(list)
     for (key, model), usage in found.items():
