@@ -6,6 +6,7 @@ import argparse
 import io
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from proxy.config import ConfigError
 
 if TYPE_CHECKING:
     from proxy.cli.history.spans import TimeSpan
+    from proxy.cli.usage import Terminal
 
 _WEEK = "week"
 _TIMES = ("today", "yesterday", _WEEK, "month")
@@ -66,18 +68,21 @@ async def _report(arguments: argparse.Namespace, context: Context) -> int:
     what = arguments.what or _WEEK
     _check(what, arguments, context)
     span = span_of(what if what in _TIMES else _WEEK, arguments.since, arguments.until, time.time())
-    if isinstance(sys.stdout, io.TextIOWrapper) and arguments.csv:
-        sys.stdout.reconfigure(errors="backslashreplace", newline="")  # RFC 4180 ends a line with \r\n
-    print(_used(arguments, context, span), end="" if arguments.csv else "\n")
+    make = {"sessions": _turns if arguments.session is not None else _sessions, "limits": _limits}.get(what, _used)
+    text = make(arguments, context, span)
+    if arguments.csv and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace", newline="")  # a line ends with \r\n, see RFC 4180
+    print(text, end="" if arguments.csv else "\n")
     return 0
 
 
+# Each reads a report and returns it in the form that was asked for.
+
+
 def _used(arguments: argparse.Namespace, context: Context, span: TimeSpan) -> str:
-    """What was used, in the form that was asked for."""
     from proxy.cli.history.documents import json_text, used_csv, used_json
     from proxy.cli.history.file import read
     from proxy.cli.history.prices import read_prices
-    from proxy.cli.history.tables import report_terminal, written
     from proxy.cli.history.used import read_report
     from proxy.cli.history.used_table import report_lines
 
@@ -85,10 +90,72 @@ def _used(arguments: argparse.Namespace, context: Context, span: TimeSpan) -> st
     report = read(context, lambda db: read_report(db, arguments.by or _BY[0], span, prices))
     if arguments.json:
         return json_text(used_json(report))
+    return used_csv(report) if arguments.csv else _drawn(lambda on: report_lines(report, on, arguments.limit))
+
+
+def _sessions(arguments: argparse.Namespace, context: Context, span: TimeSpan) -> str:
+    from proxy.cli.history.documents import json_text
+    from proxy.cli.history.file import read
+    from proxy.cli.history.sessions import SHOWN, read_sessions, session_lines, sessions_csv, sessions_json
+
+    limit = arguments.limit or (None if arguments.json or arguments.csv else SHOWN)
+    report = read(context, lambda db: read_sessions(db, span, limit))
+    if arguments.json:
+        return json_text(sessions_json(report))
     if arguments.csv:
-        return used_csv(report)
+        return sessions_csv(report)
+    return _drawn(lambda on: session_lines(report, on, time.time(), context.program))
+
+
+def _turns(arguments: argparse.Namespace, context: Context, span: TimeSpan) -> str:
+    from proxy.cli.history.documents import json_text
+    from proxy.cli.history.file import read
+    from proxy.cli.history.turns import read_turns, turn_lines, turns_csv, turns_json
+
+    part = span if arguments.since or arguments.until else None
+    report = read(context, lambda db: read_turns(db, arguments.session, part, arguments.limit))
+    if arguments.json:
+        return json_text(turns_json(report))
+    return turns_csv(report) if arguments.csv else _drawn(lambda on: turn_lines(report, on, time.time()))
+
+
+def _limits(arguments: argparse.Namespace, context: Context, span: TimeSpan) -> str:
+    from proxy.cli.history.documents import json_text
+    from proxy.cli.history.file import read
+    from proxy.cli.history.limits import limit_lines, limits_csv, limits_json, read_limits
+
+    report = read(context, lambda db: read_limits(db, span, time.time()))
+    if arguments.json:
+        return json_text(limits_json(report))
+    return limits_csv(report) if arguments.csv else _drawn(lambda on: limit_lines(report, on))
+
+
+def _drawn(lines: Callable[[Terminal], list[str]]) -> str:
+    """A report as text for the standard output."""
+    from proxy.cli.history.tables import report_terminal, written
+
     terminal = report_terminal()
-    return written(report_lines(report, terminal, arguments.limit), terminal)
+    return written(lines(terminal), terminal)
 
 
 REPORT = Command("report", "show what was used over time: report week --by project", _report, _report_arguments)
+
+
+def _history_arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+    from proxy.cli.ages import age
+
+    parser.description = "Show where the history is and what it has, or remove it."
+    actions = parser.add_subparsers(metavar="action", dest="action")
+    actions.add_parser("status", help="where it is, what it has, how long it is kept: also without an action")
+    clear = actions.add_parser("clear", help="remove all of it, also while a proxy writes it")
+    clear.add_argument("--older-than", type=age, metavar="AGE", help="only what ended longer ago, like 30d or 12h")
+    clear.add_argument("--dry-run", action="store_true", help="only say how much there is")
+
+
+async def _history(arguments: argparse.Namespace, context: Context) -> int:
+    from proxy.cli.history.keeping import clear, status
+
+    return (clear if arguments.action == "clear" else status)(arguments, context)
+
+
+HISTORY = Command("history", "where the history of requests is; history clear removes it", _history, _history_arguments)

@@ -120,3 +120,10 @@ def local_text(at: float) -> str:
 
 def day_text(at: float) -> str:
     return f"{datetime.fromtimestamp(at):%a %Y-%m-%d}"
+
+
+def short_text(at: float, now: float) -> str:
+    """A moment in few cells: `14:30` of today, `Sat 14:30` of the days around, `2026-10-20`."""
+    days = (datetime.fromtimestamp(at).date() - datetime.fromtimestamp(now).date()).days
+    form = "%H:%M" if days == 0 else "%a %H:%M" if abs(days) < 7 else "%Y-%m-%d"
+    return f"{datetime.fromtimestamp(at):{form}}"

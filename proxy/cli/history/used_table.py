@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from proxy.cli.history.prices import Cost
@@ -72,16 +72,15 @@ def _shown(report: UsedReport, terminal: Terminal, limit: int | None) -> list[_L
 
 
 def _names(rows: Sequence[UsedRow], heads: Sequence[str]) -> list[str]:
-    """`p1/gpt-5.6`, or `(no project)`; sessions in short where that is one session."""
-    if heads == ("session",):
-        short = Counter(session_name(row.names[0]) for row in rows)
-        rows = [replace(row, names=(_short(row.names[0], short),)) for row in rows]
-    return ["/".join(filter(None, row.names)) or f"(no {heads[-1]})" for row in rows]
+    """`p1/gpt-5.6`, or `(no project)`."""
+    names = ["/".join(filter(None, row.names)) for row in rows]
+    return [name or f"(no {heads[-1]})" for name in (short_names(names) if heads == ("session",) else names)]
 
 
-def _short(session: str, known: Mapping[str, int]) -> str:
-    short = session_name(session)
-    return short if known[short] == 1 else session
+def short_names(sessions: Sequence[str]) -> list[str]:
+    """Names of sessions: the beginning of an id where no other one has it."""
+    known = Counter(map(session_name, sessions))
+    return [short if known[short := session_name(one)] == 1 else one for one in sessions]
 
 
 def _period_names(rows: Sequence[UsedRow], by: str) -> list[str]:
