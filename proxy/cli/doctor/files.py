@@ -229,10 +229,10 @@ def check_history(setup: Setup) -> Sequence[Finding]:
 
     path = setup.state_root / HISTORY
     if not setup.config.history:
-        source = setup.file.source("PROXY_HISTORY") if setup.file is not None else None
+        source = setup.file.source("history.enabled") if setup.file is not None else None
         why = "reports and the monitors' History know nothing of this time"
         return [note("the history is off", why, setup.unset(source or "PROXY_HISTORY"))]
-    if not path.exists():
+    if not os.access(setup.state_root, os.R_OK | os.X_OK) or not path.exists():  # `check_state` tells the rest
         return []
     if not is_file(path):
         return [warn(f"{path} is no file", "the history is not kept", f"mv {_quoted(path)} {_quoted(path)}.old")]

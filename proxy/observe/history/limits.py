@@ -43,10 +43,10 @@ class WindowPast:
 _PLACE = 'account, "window", "limit"'
 _WITHIN = "FROM allowances WHERE at >= ?1 AND at < ?2"
 #: Of a group SQLite takes the row that has the maximum. This is the newest sample of each window before a moment, if
-#: its period went on then.
+#: its period went on then; one whose end is not known goes on for a month.
 _BEFORE = (
     f"SELECT {_PLACE}, max(at) AS at, used, resets FROM allowances WHERE at < ?1"
-    f" GROUP BY {_PLACE} HAVING resets IS NULL OR resets > ?1"
+    f" GROUP BY {_PLACE} HAVING resets > ?1 OR (resets IS NULL AND max(at) > ?1 - {31 * 24 * 3600 * 1000})"
 )
 _ALL = f"SELECT {_PLACE}, at, used, resets {_WITHIN}"
 #: The last sample of each step of time, and that with the most use.

@@ -253,21 +253,18 @@ def _curve(line: WindowLine, now: float, width: int) -> Span:
 
 
 def uses(one: WindowRow, begin: float, now: float, steps: int) -> list[float]:
-    """The most that was used in each step from `begin` to now, in per cent. A window keeps its use until the next
-    sample, unless that has less: then it was reset between, nobody knows when. `samples` may begin before `begin`."""
+    """The most that was used in each step from `begin` to now, in per cent: a sample counts until the next one. The
+    first may be of before `begin`."""
     found = [0.0] * steps
-    last = one.samples[-1]
-    over = one.resets_at is not None and one.resets_at <= now
-    ends = [*one.samples[-MAX_SAMPLES:], last if over else (now, last[1])]
 
     def step(at: float) -> int:
         return max(0, min(int((at - begin) / max(1.0, now - begin) * steps), steps - 1))
 
-    for (at, per_cent), (until, then) in pairwise(ends):
-        if then < per_cent and at < begin:
-            continue
-        for index in range(step(at), step(until if then >= per_cent else at) + 1):
-            found[index] = max(found[index], per_cent)
+    samples = one.samples[-MAX_SAMPLES:]
+    for (at, per_cent), (until, _) in pairwise([*samples, (now, 0.0)]):
+        if until > begin:
+            for index in range(step(at), step(until) + 1):
+                found[index] = max(found[index], per_cent)
     return found
 
 

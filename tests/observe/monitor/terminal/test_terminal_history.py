@@ -82,24 +82,19 @@ def test_a_window_that_was_reset_has_no_use_and_one_that_lasts_is_not_spent() ->
 
 
 @rows(
-    "samples, resets, found",
+    "samples, found",
     [
-        ([(2, 30)], 99, [0, 0, 30, 30, 30]),
-        ([(2, 30)], 3, [0, 0, 30, 0, 0]),  # it was reset
-        ([(1, 10), (3, 20)], None, [0, 10, 10, 20, 20]),
-        ([(1, 90), (3, 20)], 99, [0, 90, 0, 20, 20]),  # reset between
-        ([(1, 10), (1.2, 40), (1.9, 60)], 99, [0, 60, 60, 60, 60]),
-        ([(-3, 50), (2, 60)], 99, [50, 50, 60, 60, 60]),  # from before
-        ([(-3, 50), (2, 10)], 99, [0, 0, 10, 10, 10]),
-        ([(-3, 50)], 99, [50, 50, 50, 50, 50]),
-        ([(9, 70)], 99, [0, 0, 0, 0, 70]),  # of a clock that is ahead
+        ([(2, 30)], [0, 0, 30, 30, 30]),
+        ([(1, 10), (3, 20)], [0, 10, 10, 20, 20]),
+        ([(1, 90), (2.5, 0)], [0, 90, 90, 0, 0]),  # it was reset
+        ([(1, 10), (1.2, 40), (1.9, 60)], [0, 60, 60, 60, 60]),
+        ([(-3, 50), (2.5, 60)], [50, 50, 60, 60, 60]),  # from before
+        ([(-3, 50), (-2, 10)], [10, 10, 10, 10, 10]),
+        ([(9, 70)], [0, 0, 0, 0, 70]),  # of a clock that is ahead
     ],
 )
-def test_a_curve_keeps_its_use_until_the_next_sample(
-    samples: list[tuple[float, float]], resets: float | None, found: list[float]
-) -> None:
-    window = WindowRow("p1", "Weekly", tuple(samples), resets_at=resets)
-    assert uses(window, 0.0, 5.0, 5) == found
+def test_a_curve_keeps_its_use_until_the_next_sample(samples: list[tuple[float, float]], found: list[float]) -> None:
+    assert uses(WindowRow("p1", "Weekly", tuple(samples)), 0.0, 5.0, 5) == found
 
 
 def test_names_of_others_are_text() -> None:
