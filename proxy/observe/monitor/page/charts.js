@@ -1,85 +1,11 @@
-// The two pictures over time. Shapes are stretched to the room there is; words and lines over them are HTML, which is
-// not stretched.
+// The two pictures of the last hour.
 
-import { el, setAttribute, setHidden, setStyle, setText, svg } from "./dom.js";
+import { setAttribute, setText, svg } from "./dom.js";
 import { clock, count, decimal, tokens } from "./format.js";
 import { evenCeiling, grouped, lastOf, niceCeiling, spanOf } from "./model.js";
+import { H, Picture, W, barsPath, fillHeadline, gridLine } from "./picture.js";
 
-const W = 600;
-const H = 120;
 const MOST_BARS = 60;
-
-// values  what a place along the picture is about, for its readout
-class Picture {
-  #readout;
-  #words = [];
-  #rest = "";
-  #at = null;
-
-  constructor(place, readout, name) {
-    this.#readout = readout;
-    this.name = name;
-    this.drawing = svg("svg", { viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", "aria-hidden": "true" });
-    this.cursor = el("div", { class: "cursor", hidden: true });
-    this.labels = el("div", { class: "levels quiet", "aria-hidden": "true" });
-    this.times = el("div", { class: "times quiet", "aria-hidden": "true" });
-    this.empty = el("span");
-    this.frame = el("div", { class: "frame", role: "img", tabindex: "0" }, this.drawing, this.labels, this.cursor, el("p", { class: "empty-picture quiet" }, this.empty));
-    place.append(el("div", { class: "picture" }, this.frame, this.times));
-    this.frame.addEventListener("pointermove", (event) => this.#point(event));
-    this.frame.addEventListener("pointerleave", () => this.#show(null));
-    this.frame.addEventListener("blur", () => this.#show(null));
-    this.frame.addEventListener("keydown", (event) => this.#key(event));
-  }
-
-  // words  for each place, oldest first; `rest`: the text without a pointer
-  describe(words, rest, summary) {
-    this.#words = words;
-    this.#rest = rest;
-    setAttribute(this.frame, "aria-label", `${this.name}: ${summary}`);
-    this.#show(this.#at === null ? null : Math.min(this.#at, words.length - 1));
-  }
-
-  level(parts) {
-    this.labels.replaceChildren(...parts.map(([share, words]) => {
-      const label = el("span", {}, words);
-      setStyle(label, "top", `${share * 100}%`);
-      return label;
-    }));
-  }
-
-  span(minutes) {
-    if (this.times.dataset.minutes === String(minutes)) return;
-    this.times.dataset.minutes = String(minutes);
-    const marks = [1, 0.75, 0.5, 0.25].map((part) => `${minutes * part} min`.replace(".5", "½"));
-    this.times.replaceChildren(...[...marks, "now"].map((words) => el("span", {}, words)));
-  }
-
-  #point(event) {
-    const box = this.frame.getBoundingClientRect();
-    const place = Math.floor(((event.clientX - box.left) / box.width) * this.#words.length);
-    this.#show(Math.min(this.#words.length - 1, Math.max(0, place)));
-  }
-
-  #key(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step || this.#words.length === 0) return;
-    event.preventDefault();
-    const from = this.#at ?? this.#words.length;
-    this.#show(Math.min(this.#words.length - 1, Math.max(0, from + step)));
-  }
-
-  #show(at) {
-    this.#at = at;
-    setHidden(this.cursor, at === null);
-    if (at !== null) setStyle(this.cursor, "left", `${((at + 0.5) / this.#words.length) * 100}%`);
-    setText(this.#readout, at === null ? this.#rest : this.#words[at] ?? "");
-  }
-}
-
-function gridLine(y) {
-  return svg("path", { class: "grid", d: `M0 ${y}H${W}` });
-}
 
 export class SpeedChart {
   constructor(place, readout, headline) {
@@ -159,23 +85,4 @@ export class TrafficChart {
     setText(this.picture.empty, total > 0 ? "" : "No request ended in this time");
     this.picture.describe(words, rest, `${count(total, "request")}, ${failed} failed in the ${rest}`);
   }
-}
-
-// Bars from the ground up; a few of many are seen all the same.
-export function barsPath(counts, top) {
-  const room = W / counts.length;
-  const wide = (room * 0.72).toFixed(2);
-  return counts
-    .map((count, index) => {
-      if (count <= 0) return "";
-      const [x, reach] = [(index * room + room * 0.14).toFixed(2), Math.max(2, (count / top) * H * 0.98).toFixed(2)];
-      return `M${x} ${H}v-${reach}h${wide}V${H}z`;
-    })
-    .join("");
-}
-
-function fillHeadline(node, number, words) {
-  if (!node.firstChild) node.append(el("strong"), el("span"));
-  setText(node.firstChild, number);
-  setText(node.lastChild, words);
 }

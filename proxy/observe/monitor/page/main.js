@@ -6,6 +6,7 @@ import { Connection } from "./connection.js";
 import { Details } from "./details.js";
 import { byId, el, setAttribute, setHidden, setText } from "./dom.js";
 import { age, duration, plain } from "./format.js";
+import { History } from "./history.js";
 import { activeTable, recentTable, sessionsTable } from "./lists.js";
 import { isBad, matches, readSnapshot, wordsOf } from "./model.js";
 import { Allowances, CachedShares, Events } from "./panels.js";
@@ -36,6 +37,7 @@ const sessions = sessionsTable(byId("sessions-body"), openSession, isOpenSession
 const active = activeTable(byId("active-body"), openRequest, isOpenRequest);
 const recent = recentTable(byId("recent-body"), openRequest, isOpenRequest);
 const events = new Events(byId("events"), openRequest);
+const past = new History(byId("history"));
 const connection = new Connection((message) => {
   snapshot = readSnapshot(message);
   cameAt = performance.now();
@@ -142,6 +144,26 @@ function baseUrl() {
   return location.origin + location.pathname.replace(/\/monitor$/, "");
 }
 
+// ---- now, or the history
+
+// Of the address, so that a bookmark and a reload keep it.
+function seesHistory() {
+  return location.hash === "#history";
+}
+
+function showView() {
+  const wanted = seesHistory();
+  if (wanted) details.close();
+  setHidden(byId("main"), wanted);
+  setHidden(byId("filter-box"), wanted);
+  past.show(wanted);
+  setAttribute(byId("view-now"), "aria-current", wanted ? null : "page");
+  setAttribute(byId("view-history"), "aria-current", wanted ? "page" : null);
+  const [place, words] = wanted ? ["#history", "Skip to the history"] : ["#sessions", "Skip to the sessions"];
+  setAttribute(byId("skip"), "href", place);
+  setText(byId("skip"), words);
+}
+
 // ---- connection
 
 const WORDS = {
@@ -211,6 +233,7 @@ function anotherFilter() {
 
 const KEYS = {
   "/": () => filter.focus(),
+  h: () => byId(seesHistory() ? "view-now" : "view-history").click(),
   t: () => byId("theme").click(),
   "?": () => byId("help").showModal(),
 };
@@ -225,7 +248,7 @@ function escape() {
 
 function key(event) {
   if (event.key === "Escape") return escape();
-  const writes = event.target.closest("input, select, textarea, dialog");
+  const writes = event.target.closest("input:not([type=radio]), select, textarea, dialog");
   if (writes || event.ctrlKey || event.altKey || event.metaKey || !(event.key in KEYS)) return undefined;
   event.preventDefault();
   return KEYS[event.key]();
@@ -235,5 +258,7 @@ document.addEventListener("keydown", key);
 filter.addEventListener("input", drawSoon);
 byId("help-open").addEventListener("click", () => byId("help").showModal());
 byId("connection-again").addEventListener("click", () => connection.again());
+window.addEventListener("hashchange", showView);
+showView();
 setInterval(tick, SECOND);
 connection.start();

@@ -17,7 +17,7 @@ export function readSnapshot(message) {
 }
 
 // The same with every text in one line.
-function cleaned(value) {
+export function cleaned(value) {
   if (typeof value === "string") return plain(value);
   if (Array.isArray(value)) return value.map(cleaned);
   if (value === null || typeof value !== "object") return value;
