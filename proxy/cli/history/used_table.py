@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise, takewhile
 
 from proxy.cli.history.prices import Cost
 from proxy.cli.history.spans import TimeSpan, day_text, local_text
@@ -79,9 +80,17 @@ def _names(rows: Sequence[UsedRow], heads: Sequence[str]) -> list[str]:
 
 
 def short_names(sessions: Sequence[str]) -> list[str]:
-    """Names of sessions: the beginning of an id where no other one has it."""
-    known = Counter(map(session_name, sessions))
-    return [short if known[short := session_name(one)] == 1 else one for one in sessions]
+    """Names of sessions: of a UUID its beginning, as much as no other one has.
+
+    >>> short_names(["5f3a91c2-0000-4000-8000-000000000001", "5f3a91c3-0000-4000-8000-000000000001", "mine"])
+    ['5f3a91c2', '5f3a91c3', 'mine']
+    """
+    ordered = sorted({*sessions})
+    needed = dict.fromkeys(ordered, 0)
+    for one, other in pairwise(ordered):
+        alike = 1 + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+        needed[one], needed[other] = max(needed[one], alike), alike
+    return [one[: max(needed[one], len(session_name(one)))] for one in sessions]
 
 
 def _period_names(rows: Sequence[UsedRow], by: str) -> list[str]:

@@ -17,6 +17,7 @@ from proxy.cli.history.sessions import read_sessions, session_lines
 from proxy.cli.history.spans import span_of
 from proxy.cli.history.tables import written
 from proxy.cli.history.turns import end_of, read_turns, turn_lines
+from proxy.cli.history.used_table import short_names
 from proxy.cli.usage import Terminal
 from proxy.observe.history.conversations import MAX_TURNS
 from proxy.observe.history.schema import reading
@@ -91,6 +92,15 @@ def test_sessions_as_data(run: Run, kept: Path) -> None:
     assert turns["turns"][1] | {"total": 27000, "lost": "the tools changed", "stop": "tool_use"} == turns["turns"][1]
     assert run("report", "sessions", "5f3a91c1", "--csv")[1].startswith("request,ended,first,total,")
     assert run("report", "sessions", "--since", "5d", "--until", "4d", "--csv")[1].startswith("session,began,ended")
+
+
+def test_ids_are_as_short_as_they_can_be() -> None:
+    ids = [
+        "019ab123-4000-7000-8000-0123456789ab",
+        "019ab123-4567-7000-8000-0123456789ab",
+        "5f3a91c2-0000-4000-8000-000000000000",
+    ]
+    assert short_names([*ids, "mine", ids[0]]) == ["019ab123-40", "019ab123-45", "5f3a91c2", "mine", "019ab123-40"]
 
 
 @rows(
