@@ -44,6 +44,7 @@ from proxy.server.request.admission import Admission
 from proxy.server.request.allowance_questions import AllowanceQuestions
 from proxy.server.request.families import CHAT, COUNT, MEDIA, MESSAGES, MODELS, RESPONSES, WATCHING, ClientRoute
 from proxy.server.request.state import STATE, AppState, Catalogs, StreamTimers
+from proxy.server.routes.history import get_history
 from proxy.server.routes.media import post_edit, post_generation, post_transcription
 from proxy.server.routes.messages import post_count_tokens, post_messages
 from proxy.server.routes.models import get_model, get_models
@@ -89,6 +90,7 @@ ROUTES: tuple[ClientRoute, ...] = (
     ClientRoute(_READ, FILES, WATCHING, get_page_file, needs="monitor_page"),
     ClientRoute(_READ, "/monitor", WATCHING, get_monitor),
     ClientRoute(_READ, "/monitor/events", WATCHING, get_events),
+    ClientRoute(_READ, "/monitor/history", WATCHING, get_history),
     ClientRoute(_READ, "/metrics", WATCHING, get_metrics, needs="metrics"),
 )
 

@@ -35,33 +35,53 @@ class WindowPast:
     limit: str
     samples: tuple[UsedAt, ...]
 
+    @property
+    def place(self) -> tuple[str, str, str]:
+        return self.account, self.window, self.limit
 
-_SAMPLES = """
-WITH known AS MATERIALIZED (
-  SELECT account, "window", "limit", max(CASE WHEN at < :since THEN at END) AS before FROM allowances
-  GROUP BY account, "window", "limit"
+
+_PLACE = 'account, "window", "limit"'
+_WITHIN = "FROM allowances WHERE at >= ?1 AND at < ?2"
+#: Of a group SQLite takes the row that has the maximum. This is the newest sample of each window before a moment, if
+#: its period went on then; one whose end is not known goes on for a month.
+_BEFORE = (
+    f"SELECT {_PLACE}, max(at) AS at, used, resets FROM allowances WHERE at < ?1"
+    f" GROUP BY {_PLACE} HAVING resets > ?1 OR (resets IS NULL AND max(at) > ?1 - {31 * 24 * 3600 * 1000})"
 )
-SELECT a.text, w.text, l.text, s.at, s.used, s.resets FROM known
-JOIN allowances AS s ON s.account = known.account AND s."window" = known."window" AND s."limit" = known."limit"
-  AND s.at >= coalesce(before, :since) AND s.at < :until
-JOIN names AS a ON a.id = s.account JOIN names AS w ON w.id = s."window" JOIN names AS l ON l.id = s."limit"
-ORDER BY a.text, l.text, w.text, s.at
-"""
+_ALL = f"SELECT {_PLACE}, at, used, resets {_WITHIN}"
+#: The last sample of each step of time, and that with the most use.
+_THINNED = " UNION ".join(
+    f"SELECT {_PLACE}, {at}, {used}, resets {_WITHIN} GROUP BY {_PLACE}, at / ?3"
+    for at, used in (("max(at)", "used"), ("at", "max(used)"))
+)
+_NAMED = (
+    "SELECT a.text, w.text, l.text, s.at, s.used, s.resets FROM ({}) AS s"
+    ' JOIN names AS a ON a.id = s.account JOIN names AS w ON w.id = s."window" JOIN names AS l ON l.id = s."limit"'
+    " ORDER BY a.text, l.text, w.text, s.at"
+)
 
 
-def windows(db: sqlite3.Connection, since: float, until: float) -> list[WindowPast]:
-    """The windows with a sample in the time, or whose last one before it still counted then, by account."""
+def windows(db: sqlite3.Connection, since: float, until: float, steps: int = 0) -> list[WindowPast]:
+    """The windows of which something is known in the time, by account. `steps`: at most two samples of each of so many
+    parts of the time; 0 for all."""
+    within, more = (_THINNED, [max(1, int(1000 * (until - since) / steps))]) if steps else (_ALL, [])
+    query = _NAMED.format(f"{_BEFORE} UNION {within}")
     found: dict[tuple[str, str, str], list[UsedAt]] = {}
-    for account, window, limit, at, used, resets in db.execute(
-        _SAMPLES, {"since": 1000 * since, "until": 1000 * until}
-    ):
+    for account, window, limit, at, used, resets in db.execute(query, (1000 * since, 1000 * until, *more)):
         sample = UsedAt(at / 1000, used, None if resets is None else resets / 1000)
         found.setdefault((account, window, limit), []).append(sample)
-    return [WindowPast(*place, tuple(some)) for place, some in found.items() if _counts(some[-1], since)]
+    return [WindowPast(*place, tuple(some)) for place, some in found.items()]
 
 
-def _counts(newest: UsedAt, since: float) -> bool:
-    return newest.at >= since or (newest.resets_at or 0.0) > since
+def curve(samples: Sequence[UsedAt], now: float) -> list[UsedAt]:
+    """The samples, and no use at all from each end of a period on that came before the next sample, or before now."""
+    nexts = [*(then.at for then in samples[1:]), now]
+    points: list[UsedAt] = []
+    for one, then in zip(samples, nexts, strict=True):
+        points.append(one)
+        if one.resets_at is not None and one.at < one.resets_at < then:
+            points.append(UsedAt(one.resets_at, 0.0, None))
+    return points
 
 
 def thinned(samples: Sequence[UsedAt], most: int) -> list[UsedAt]:

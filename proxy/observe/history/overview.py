@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
-from proxy.observe.history.limits import WindowPast, spent_at, thinned, windows
+from proxy.observe.history.limits import PACE_S, curve, spent_at, thinned, windows
 from proxy.observe.history.sums import SUMMED, percentile
 from proxy.observe.history.usage import BY, TIMES, Usage, kept_since, read_usage, whole
 
@@ -41,8 +40,9 @@ def overview(db: sqlite3.Connection, edges: Sequence[float], now: float) -> dict
     whole       everything together, as in `usage_json`, without `total_…`; `periods`: each of them
     models      those with the most tokens first: `provider`, `model`, `whole`, and `tokens` of each period, in and out;
                 one without names has the rest
-    windows     of the allowances: `account`, `window`, `limit`, `samples` (time, per cent), `resets_at`, and `spent_at`
-                at the pace of the last hours, None if that is later than the reset, or not known
+    windows     of the allowances: `account`, `window`, `limit`, `samples` (time, per cent, which stays until the next
+                one), `resets_at`, and `spent_at` at the pace of the last hours, None if that is later than the reset,
+                or not known
     """
     by_model = BY["model"]
     found = read_usage(db, by_model.kind, edges, lambda at, *place: (at, by_model.key(at, *place)), times=_TIMES)
@@ -68,7 +68,7 @@ def overview(db: sqlite3.Connection, edges: Sequence[float], now: float) -> dict
             | {"whole": _usage(totals[one] for one in group)}
             for (provider, name), group in groups
         ],
-        "windows": [_window(one, now) for one in windows(db, edges[0], max(edges[-1], now))],
+        "windows": _windows(db, edges[0], max(edges[-1], now), now),
     }
 
 
@@ -88,6 +88,11 @@ def _tokens_of(parts: Iterable[Mapping[int, Usage]], periods: int) -> list[int]:
     return tokens
 
 
-def _window(past: WindowPast, now: float) -> dict[str, Any]:
-    shown = asdict(past) | {"samples": [(one.at, one.used) for one in thinned(past.samples, MAX_SAMPLES)]}
-    return shown | {"resets_at": past.samples[-1].resets_at, "spent_at": spent_at(past.samples, now)}
+def _windows(db: sqlite3.Connection, since: float, until: float, now: float) -> list[dict[str, Any]]:
+    newest = {one.place: one.samples for one in windows(db, now - PACE_S, until)}
+    return [
+        {"account": one.account, "window": one.window, "limit": one.limit}
+        | {"samples": [(round(point.at), point.used) for point in thinned(curve(one.samples, now), MAX_SAMPLES)]}
+        | {"resets_at": one.samples[-1].resets_at, "spent_at": spent_at(newest.get(one.place, ()), now)}
+        for one in windows(db, since, until, MAX_SAMPLES)
+    ]

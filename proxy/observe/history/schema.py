@@ -22,8 +22,8 @@ from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest
 from proxy.observe.history.sums import add_up, write_sums
 
 FILE_NAME = "history.db"
-#: Seconds to wait for another process that writes.
-BUSY_S = 5.0
+#: Seconds to wait for another process that writes; the removal of old names takes the longest.
+BUSY_S = 20.0
 #: A larger log of writes is cut when it was written back.
 _WAL_BYTES = 4 * 1024 * 1024
 
@@ -81,21 +81,38 @@ def connect(path: Path) -> sqlite3.Connection:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    elif os.name == "posix" and path.stat().st_mode & 0o077:
+        path.chmod(0o600)
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
-        _check_version(db)
-        db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a new file
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        _migrate(db)
+        with damage_told():
+            _open(db)
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _check_version(db: sqlite3.Connection) -> int:
+def _open(db: sqlite3.Connection) -> None:
+    check_version(db)
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a new file
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+    _migrate(db)
+
+
+@contextmanager
+def damage_told() -> Iterator[None]:
+    """Raises sqlite3.DatabaseError where a value in the file is not what was written."""
+    try:
+        yield
+    except (ValueError, TypeError, OverflowError) as error:
+        raise sqlite3.DatabaseError("a value is not what was written") from error
+
+
+def check_version(db: sqlite3.Connection) -> int:
+    """The version of the file. Raises NewerHistory."""
     found = int(db.execute("PRAGMA user_version").fetchone()[0])
     if found > VERSION:
         raise NewerHistory(f"it has version {found}, this program reads {VERSION}")
@@ -103,10 +120,10 @@ def _check_version(db: sqlite3.Connection) -> int:
 
 
 def _migrate(db: sqlite3.Connection) -> None:
-    if _check_version(db) == VERSION:
+    if check_version(db) == VERSION:
         return
     with transaction(db):
-        found = _check_version(db)  # another process may have been quicker
+        found = check_version(db)  # another process may have been quicker
         for script in MIGRATIONS[found:]:
             for statement in filter(str.strip, script.split(";")):
                 db.execute(statement)
@@ -148,7 +165,8 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(connect(path)) as db:
         db.execute("PRAGMA query_only = ON")
         db.execute("BEGIN")
-        yield db
+        with damage_told():
+            yield db
 
 
 #: Texts whose numbers are remembered.
@@ -169,7 +187,10 @@ class Names:
             if len(self._known) >= _KNOWN:
                 self._known.clear()
             self._db.execute("INSERT OR IGNORE INTO names (text) VALUES (?)", (text,))
-            found = self._known[text] = self._db.execute("SELECT id FROM names WHERE text = ?", (text,)).fetchone()[0]
+            row = self._db.execute("SELECT id FROM names WHERE text = ?", (text,)).fetchone()
+            if row is None:
+                raise sqlite3.DatabaseError("a name that was written is not there")
+            found = self._known[text] = row[0]
         return found
 
     def forget(self) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sqlite3
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from proxy.observe.history.allowance_samples import Sample, SampledWindows
 from proxy.observe.history.caller_use import CallerUse, read_use, write_use
 from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest, past_request
 from proxy.observe.history.retention import HistoryBounds, remove_old
-from proxy.observe.history.schema import Names, NewerHistory, connect, transaction
+from proxy.observe.history.schema import Names, NewerHistory, check_version, connect, transaction
 from proxy.observe.history.sums import add_up, write_sums
 from proxy.observe.lifecycle import Log
 from proxy.observe.monitor.snapshot import AllowanceRow, RequestRow
@@ -50,9 +52,10 @@ _TIMERS = WriterTimers()
 class HistoryWriter:
     """Keeps requests, samples of allowances, and what callers used, in the file.
 
-    used  told what all callers used on a day, in all processes, after it changed: on the thread
-    tell  told once when the file cannot be written, with the reason and what to do, and once when it can be again, as
-          "": on the thread
+    used  told what all callers used on a day, in all processes, after it changed
+    tell  told once when the file cannot be written, with the reason, and once when it can be again, with ""
+
+    Both are told on the thread.
     """
 
     def __init__(
@@ -108,52 +111,78 @@ class HistoryWriter:
     # On the thread.
 
     def _run(self) -> None:
-        file = _File(self.path, self._bounds, self._wall, self._timers.tidy)
-        batch: list[Kept] = []
-        while True:
+        file = _File(self.path, self._bounds, self._wall)
+        batch: Sequence[Kept] = ()
+        tidied, ended = -math.inf, False
+        while not ended:
             self._wake.wait(self._timers.tidy)
-            ended = self._ending.wait(self._timers.write)
+            ended = self._ending.wait(self._timers.write)  # for more of them
             self._wake.clear()
-            batch += self._taken(MAX_WAITING - len(batch))
-            written = self._tried(file, batch)
-            if written:
-                batch = []
-            if ended:
-                file.close()
-                return
-            if not written:
+            batch = self._unwritten(file, [*batch, *self._taken(MAX_WAITING - len(batch))])
+            now = time.monotonic()
+            if not self._problem and now - tidied >= self._timers.tidy:
+                tidied = now
+                self._done(file.tidy, file)
+            if self._problem:
                 self._ending.wait(self._timers.again)
+            if self._problem or self._waiting:
                 self._wake.set()
+        if batch or self._waiting:
+            self._log.write("warn", "history", "history_lost", count=len(batch) + len(self._waiting))
+        file.close()
 
     def _taken(self, most: int) -> list[Kept]:
         waiting = self._waiting
         return [waiting.popleft() for _ in range(min(most, len(waiting)))]
 
-    def _tried(self, file: _File, batch: Sequence[Kept]) -> bool:
-        """Writes a batch; whether it is in the file."""
+    def _unwritten(self, file: _File, batch: Sequence[Kept]) -> Sequence[Kept]:
+        """Writes a batch; returns what is still to be written."""
         try:
-            used = file.write(batch)
-        except (sqlite3.Error, OSError, NewerHistory) as error:
-            file.close()
-            self._failed(problem_of(error))
-            return False
-        except Exception as error:  # a fault of ours; the same batch would fail again
-            file.close()
-            self._log.write("error", "history", "internal_error", error=type(error).__name__)
-            return True
+            return () if self._done(partial(self._write, file, batch), file) else batch
+        except Exception as error:  # one of them cannot be written, which is a fault of ours
+            left, dropped = self._one_by_one(file, batch)
+            self._log.write("error", "history", "internal_error", error=type(error).__name__, dropped=dropped)
+            return left
+
+    def _one_by_one(self, file: _File, batch: Sequence[Kept]) -> tuple[Sequence[Kept], int]:
+        """Writes each by itself; returns what is still to be written, and the number of those that never can be."""
+        left, dropped = [], 0
+        for one in batch:
+            try:
+                if not self._done(partial(self._write, file, [one]), file):
+                    left.append(one)
+            except Exception:
+                dropped += 1
+        return left, dropped
+
+    def _write(self, file: _File, batch: Sequence[Kept]) -> None:
+        used = file.write(batch)
         if used:
             self._used(used)
+
+    def _done(self, work: Callable[[], None], file: _File) -> bool:
+        """Works with the file; whether it could be used. Tells of the first failure, and of its end."""
+        try:
+            work()
+        except _FAULTS_OF_OURS:
+            raise
+        except (sqlite3.Error, OSError, NewerHistory, UnicodeDecodeError) as error:
+            file.close()
+            problem = problem_of(error)
+            if not self._problem:
+                self._log.write("warn", "history", "history_not_kept", file=str(self.path), reason=problem)
+                self._tell(problem)
+            self._problem = problem
+            return False
         if self._problem:
             self._problem = ""
             self._log.write("info", "history", "history_kept_again", dropped=self._dropped)
             self._tell("")
         return True
 
-    def _failed(self, problem: str) -> None:
-        if not self._problem:
-            self._log.write("warn", "history", "history_not_kept", file=str(self.path), reason=problem)
-            self._tell(problem)
-        self._problem = problem
+
+#: Errors of SQLite that a value causes, and not the file.
+_FAULTS_OF_OURS = (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 
 
 def problem_of(error: Exception) -> str:
@@ -162,49 +191,34 @@ def problem_of(error: Exception) -> str:
         return f"a newer version of this program wrote it: {error}"
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
-    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-        return f"it is damaged ({error})"
-    return str(error)
+    return str(error) if isinstance(error, sqlite3.OperationalError) else f"it is damaged ({error})"
 
 
 @dataclass(slots=True)
 class _File:
-    """The open file; closed after a failure, and opened again by the next write."""
+    """The open file; closed after a failure, and opened again by the next write, as after it was deleted or replaced.
+
+    state  the number of commits of other processes, `PRAGMA data_version`; `place`: device and inode
+    """
 
     path: Path
     bounds: HistoryBounds
     wall: Callable[[], float]
-    tidy_s: float
     _db: sqlite3.Connection | None = None
     _names: Names | None = None
-    _place: tuple[int, int] | None = None
     _state: int = 0
-    _tidied: float = 0.0
+    _place: tuple[int, int] | None = None
 
     def write(self, batch: Sequence[Kept]) -> Mapping[str, CallerUse]:
-        """Writes a batch in one transaction, and removes what is old, now and then. Returns what callers used on its
-        newest day, {} if it is not news."""
-        if self._db is not None and self._place != _place_of(self.path):
-            self.close()  # somebody removed it: what is written to it would be lost
-        if self._db is None or self._names is None:
-            self._db = connect(self.path)
-            self._names, self._place = Names(self._db), _place_of(self.path)
-        used = self._write(self._db, self._names, batch) if batch else {}
-        now = self.wall()
-        if abs(now - self._tidied) >= self.tidy_s:
-            self._tidied = now
-            remove_old(self._db, self.bounds, now)
-        return used
-
-    def _write(self, db: sqlite3.Connection, names: Names, batch: Sequence[Kept]) -> Mapping[str, CallerUse]:
+        """Writes a batch in one transaction. Returns what callers used on its newest day, {} if it is not news."""
+        db, names = self._opened()
+        if not batch:
+            return {}
         requests = [past_request(one) for one in batch if isinstance(one, RequestRow)]
         samples = [one for one in batch if isinstance(one, Sample)]
         try:
             with transaction(db):
-                state = int(db.execute("PRAGMA data_version").fetchone()[0])
-                if state != self._state:  # another process wrote, and may have removed texts
-                    self._state = state
-                    names.forget()
+                self._look_for_others(db, names)
                 write_requests(db, requests, names)
                 write_samples(db, samples, names)
                 day = write_use(db, (one for one in batch if isinstance(one, CallerUse)))
@@ -213,6 +227,28 @@ class _File:
             names.forget()  # those of this transaction do not exist
             raise
 
+    def tidy(self) -> None:
+        """Removes what is old."""
+        db, names = self._opened()
+        remove_old(db, self.bounds, self.wall())
+        names.forget()
+
+    def _opened(self) -> tuple[sqlite3.Connection, Names]:
+        if self._db is None or self._names is None or self._place != place_of(self.path):
+            self.close()
+            self._db = connect(self.path)
+            self._names, self._place = Names(self._db), place_of(self.path)
+        return self._db, self._names
+
+    def _look_for_others(self, db: sqlite3.Connection, names: Names) -> None:
+        """Forgets what another process may have changed since the last write: it may have removed texts, or be of a
+        newer version. Raises NewerHistory."""
+        state = int(db.execute("PRAGMA data_version").fetchone()[0])
+        if state != self._state:
+            self._state = state
+            check_version(db)
+            names.forget()
+
     def close(self) -> None:
         db, self._db, self._names = self._db, None, None
         if db is not None:
@@ -220,13 +256,13 @@ class _File:
                 db.close()
 
 
-def _place_of(path: Path) -> tuple[int, int] | None:
-    """Which file it is, by device and number, whatever its name; None for none."""
+def place_of(path: Path) -> tuple[int, int] | None:
+    """Where a file is, None if it is missing: another one has another place."""
     try:
-        found = path.stat()
-    except OSError:
+        info = path.stat()
+    except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return info.st_dev, info.st_ino
 
 
 def write_requests(db: sqlite3.Connection, requests: Sequence[PastRequest], names: Names) -> None:

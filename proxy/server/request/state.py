@@ -16,6 +16,7 @@ from proxy.config import Config
 from proxy.core.routing import Catalog
 from proxy.errors import PROGRAM, BusyError
 from proxy.observe.capture.contract import Captures
+from proxy.observe.history.queries import Queries
 from proxy.observe.lifecycle import Log
 from proxy.observe.metrics.counts import Metrics
 from proxy.observe.monitor.encoding import SnapshotEncoder
@@ -166,6 +167,7 @@ class AppState:
     metrics   the counts of `/metrics`; None if nothing is counted
     callers   callers with a key of their own
     history   the file of the history; None if none is kept
+    queries   what is asked of it
     command   how the user starts the program, for texts with commands
     """
 
@@ -189,6 +191,7 @@ class AppState:
     metrics: Metrics | None = None
     callers: Callers = field(default_factory=Callers)
     history: Path | None = None
+    queries: Queries = field(default_factory=Queries)
     command: str = PROGRAM
 
     @cached_property

@@ -114,7 +114,7 @@ def _request(rng: Random) -> FuzzCase:
 def _with_query(path: str, rng: Random) -> str:
     if rng.random() < 0.85:
         return path
-    name = rng.choice(("beta", "api-version", "limit", "x", "after_id", "provider"))
+    name = rng.choice(("beta", "api-version", "limit", "x", "after_id", "provider", "edges"))
     return f"{path}?{name}={quote(str(any_value(rng))[:300], errors='replace')}"
 
 

@@ -13,7 +13,7 @@ from fuzz.requests import CHAT, COUNT, JSON, MESSAGES, MODELS, PNG, RESPONSES, c
 MODEL_LIST, LIMITS = "/v1/models", "/v1/account/limits"
 READ = (
     *("/healthz", "/readyz", "/api/hello", MODEL_LIST, f"{MODEL_LIST}/gpt-5.5", LIMITS, "/.well-known/ccr/account"),
-    *("/monitor", "/monitor/events", "/monitor/page/main.js", "/metrics"),
+    *("/monitor", "/monitor/events", "/monitor/history", "/monitor/page/main.js", "/metrics"),
 )
 TELEMETRY = ("/v1/metrics", "/v1/logs", "/v1/traces")
 GENERATION, EDIT, TRANSCRIPTION = "/v1/images/generations", "/v1/images/edits", "/v1/audio/transcriptions"

@@ -74,7 +74,7 @@ def row(used: float, resets_at: float | None = END, **more: object) -> Allowance
 
 def test_a_sample_is_kept_when_something_changed() -> None:
     known = SampledWindows()
-    reports = [row(5), row(5), row(5, END + 9), row(6), row(6, END + HOUR), row(0, reset=True), row(6, END + HOUR)]
+    reports = [row(5), row(5), row(5, END + 31), row(6), row(6, END + HOUR), row(0, reset=True), row(6, END + HOUR)]
     assert [len(list(known.changed([report]))) for report in reports] == [1, 0, 0, 1, 1, 0, 0]
 
 
@@ -86,9 +86,11 @@ def test_samples_come_back_by_window(tmp_path: Path) -> None:
         until(lambda: path.exists() and rows(path, "SELECT count(*) FROM allowances") == [(3,)])
     with reading(path) as db:
         first, second = windows(db, NOW - 1, NOW + 61)
-        (running,) = windows(db, NOW + 61, NOW + 100)
-        assert windows(db, END, END + 60) == []
+        running, endless = windows(db, NOW + 61, NOW + 100)
+        assert windows(db, END, END + 60) == [endless]
+        assert windows(db, END + 32 * 24 * HOUR, END + 33 * 24 * HOUR) == []
     assert (first.account, first.window, first.limit) == ("p1", "5 hours", "")
     assert first.samples == (UsedAt(NOW, 5, END), UsedAt(NOW + 60, 9, END))
     assert running.samples == first.samples[1:]  # the use at the beginning of the time
+    assert endless == second
     assert second.samples == (UsedAt(NOW, 7.5, None),) and second.limit == "Spark"

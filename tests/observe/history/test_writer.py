@@ -18,7 +18,7 @@ from observe.history.past import NOW, REQUEST, ROW, Written, ended, history, lat
 from proxy.observe.history import writer
 from proxy.observe.history.caller_use import CallerUse
 from proxy.observe.history.past_request import NAMED, PastRequest
-from proxy.observe.history.retention import DAY_MS, HistoryBounds, remove_old, remove_until
+from proxy.observe.history.retention import HistoryBounds, remove_old, remove_until
 from proxy.observe.history.schema import connect, reading
 from proxy.observe.history.usage import BY, read_usage
 from proxy.observe.history.writer import MAX_WAITING, WriterTimers, problem_of
@@ -113,16 +113,6 @@ def test_the_queue_is_bounded_and_what_is_dropped_is_counted(tmp_path: Path) -> 
     assert kept(written.path) >= MAX_WAITING - 10
 
 
-def test_a_file_that_was_removed_is_made_again(tmp_path: Path) -> None:
-    with Written(tmp_path / "history.db") as written:
-        written.put(ended(1))
-        until(lambda: written.path.exists() and kept(written.path) == 1)
-        for path in tmp_path.glob("history.db*"):
-            path.unlink()
-        written.put(ended(2))
-    assert rows(written.path, "SELECT request FROM requests") == [("r2",)] and written.told == []
-
-
 Cure = Callable[[], object]
 
 
@@ -189,11 +179,59 @@ def test_a_fault_of_ours_ends_no_writer(tmp_path: Path) -> None:
     assert messages(written.log) == ["internal_error"] and written.told == []
 
 
+def test_one_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with Written(path) as written:
+        written.put(ended(0), ended(1, requested="\ud800"), ended(2, elapsed=float("inf")), ended(3))
+    assert rows(path, "SELECT request FROM requests ORDER BY id") == [("r0",), ("r3",)]
+    assert [fields["dropped"] for fields in written.log.all("internal_error")] == [2]
+
+
+def test_a_file_that_is_deleted_or_replaced_is_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with Written(path) as written:
+        written.put(ended(0))
+        until(lambda: kept(path) == 1)
+        for one in tmp_path.iterdir():
+            one.unlink()
+        written.put(ended(1))
+        until(lambda: kept(path) == 1)
+    assert rows(path, "SELECT request FROM requests") == [("r1",)] and written.told == []
+
+
+def test_a_file_that_a_newer_process_took_over_is_left_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with Written(path) as written:
+        written.put(ended(0))
+        until(lambda: kept(path) == 1)
+        other = connect(path)
+        other.execute("PRAGMA user_version = 99")
+        written.put(ended(1))
+        until(lambda: bool(written.told))
+        assert other.execute("SELECT request FROM requests").fetchall() == [("r0",)]
+        other.close()
+    assert "newer version" in written.told[0] and written.log.all("history_lost") == [{"count": 1}]
+
+
+def test_a_removal_that_fails_writes_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "history.db"
+
+    def locked(*_given: object) -> None:
+        raise sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr(writer, "remove_old", locked)
+    with Written(path) as written:
+        written.put(*map(ended, range(10)))
+        until(lambda: bool(written.told))
+        sleep(0.1)
+    assert rows(path, "SELECT count(*) FROM requests") == [(10,)]
+
+
 # -- what is removed
 
 
 def test_what_is_too_old_goes_with_its_names(tmp_path: Path) -> None:
-    path = history(tmp_path, [later(-40 * DAY_MS / 1000, session="old", project="gone"), later(0)])
+    path = history(tmp_path, [later(-31.5 * 86_400, session="old", project="gone"), later(0)])
     db = connect(path)
     remove_old(db, HistoryBounds(30, 2**40), NOW)
     db.close()
@@ -240,6 +278,33 @@ def test_names_that_another_process_removed_are_written_again(tmp_path: Path) ->
     with reading(path) as db:
         group = BY["project"]
         assert read_usage(db, group.kind, [NOW - 900, NOW], group.key).keys() == {("shop",)}
+
+
+def test_names_of_our_own_removal_are_written_again(tmp_path: Path) -> None:
+    path = history(tmp_path, [later(-10 * 86_400, project="once")])
+    timers = WriterTimers(0.0, 0.02, 0.0)
+    with Written(path, HistoryBounds(1, 2**40), timers=timers, wall=lambda: NOW) as written:
+        until(lambda: rows(path, "SELECT count(*) FROM names") == [(0,)])
+        written.put(ended(1, project="once"))
+    assert rows(path, "SELECT count(*) FROM requests JOIN names ON names.id = project WHERE text = 'once'") == [(1,)]
+
+
+def test_a_clock_that_is_wrong_for_a_moment_takes_one_day(tmp_path: Path) -> None:
+    path = history(tmp_path, [later(86_400 * day) for day in range(-20, 1)])
+    db = connect(path)
+    remove_old(db, HistoryBounds(30, 2**40), NOW)
+    assert db.execute("SELECT count(*) FROM requests").fetchone() == (21,)
+    remove_old(db, HistoryBounds(30, 2**40), NOW + 500 * 86_400)
+    assert db.execute("SELECT count(*) FROM requests").fetchone() == (20,)
+    db.close()
+
+
+def test_a_file_whose_rows_cannot_be_removed_is_told_of(tmp_path: Path) -> None:
+    db = connect(history(tmp_path, [later(n) for n in range(5)]))
+    db.execute("CREATE TRIGGER stays BEFORE DELETE ON requests BEGIN SELECT RAISE(IGNORE); END")
+    with pytest.raises(sqlite3.DatabaseError, match="cannot be removed"):
+        remove_old(db, HistoryBounds(0, 1), NOW)
+    db.close()
 
 
 # -- what callers used
