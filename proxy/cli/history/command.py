@@ -81,7 +81,7 @@ async def _report(arguments: argparse.Namespace, context: Context) -> int:
 
 def _used(arguments: argparse.Namespace, context: Context, span: TimeSpan) -> str:
     from proxy.cli.history.documents import json_text, used_csv, used_json
-    from proxy.cli.history.file import read
+    from proxy.cli.history.file import read, why_empty
     from proxy.cli.history.prices import read_prices
     from proxy.cli.history.used import read_report
     from proxy.cli.history.used_table import report_lines
@@ -90,7 +90,10 @@ def _used(arguments: argparse.Namespace, context: Context, span: TimeSpan) -> st
     report = read(context, lambda db: read_report(db, arguments.by or _BY[0], span, prices))
     if arguments.json:
         return json_text(used_json(report))
-    return used_csv(report) if arguments.csv else _drawn(lambda on: report_lines(report, on, arguments.limit))
+    if arguments.csv:
+        return used_csv(report)
+    more = [] if report.kept_since is not None else [f"The history is empty. {why_empty(context)}."]
+    return _drawn(lambda on: [*report_lines(report, on, arguments.limit), *more])
 
 
 def _sessions(arguments: argparse.Namespace, context: Context, span: TimeSpan) -> str:

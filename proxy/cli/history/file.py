@@ -55,10 +55,15 @@ def _cure(error: Exception) -> str:
 
 
 def _missing(path: Path, context: Context) -> str:
+    return f"no history in {path} yet. {why_empty(context)}"
+
+
+def why_empty(context: Context) -> str:
+    """Why there may be no requests in the history."""
     try:
         kept = ConfigFile(context, new=True).config.history
     except ProxyError:
-        kept = True  # what is wrong with the settings is for other commands to say
-    if not kept:
-        return f"no history in {path}: it is off; set history.enabled (PROXY_HISTORY) and start the proxy again"
-    return f"no history in {path} yet: a proxy writes it while it serves requests"
+        kept = True  # other commands say what is wrong with the settings
+    if kept:
+        return "A proxy writes each request that it serves"
+    return "It is off: set history.enabled or PROXY_HISTORY, and start the proxy again"

@@ -54,9 +54,9 @@ def _marks(ends: tuple[float, float], columns: int) -> Iterator[tuple[float, str
     span = TimeSpan(*ends, open=False)
     short = span.until - span.since <= _DAYS * 86_400
     if short:
-        for at in edges_of(span, "hour")[1:-1]:
+        for at in edges_of(span, "hour")[:-1]:
             time = datetime.fromtimestamp(at)
-            if time.hour % _step(span, columns) == 0:
+            if not time.minute and time.hour % _step(span, columns) == 0:
                 yield at, f"{time:%a %d}" if time.hour == 0 else f"{time:%H:%M}"
         return
     for at in edges_of(span, "day")[:-1]:

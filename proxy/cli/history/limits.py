@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,12 +11,13 @@ from typing import Any
 from proxy.cli.history.documents import VERSION, csv_text, span_json
 from proxy.cli.history.graph import graph_lines
 from proxy.cli.history.spans import TimeSpan, iso_text, short_text
-from proxy.cli.history.tables import own
+from proxy.cli.history.tables import own_line
 from proxy.cli.history.used_table import title_of
 from proxy.cli.usage import Terminal
 from proxy.core.allowances.report import FULL
 from proxy.core.allowances.words import FRESH_S, age_text, wait_text
 from proxy.observe.history.limits import PACE_S, UsedAt, WindowPast, pace, spent_at, windows
+from proxy.observe.monitor.terminal.cells import wrap
 
 #: Rows of a graph, and most of its columns.
 ROWS, MOST_COLUMNS = 4, 100
@@ -42,7 +42,7 @@ def read_limits(db: sqlite3.Connection, span: TimeSpan, now: float) -> LimitRepo
 
 def limit_lines(report: LimitReport, terminal: Terminal) -> list[str]:
     """A graph for each window, its use, and what will come of it."""
-    lines = title_of(report.span)
+    lines = title_of(report.span, terminal)
     for one in report.windows:
         lines += ["", *_window(one, report, terminal)]
     return lines if report.windows else [*lines, "", "no allowance was reported"]
@@ -50,13 +50,13 @@ def limit_lines(report: LimitReport, terminal: Terminal) -> list[str]:
 
 def _window(past: WindowPast, report: LimitReport, terminal: Terminal) -> Iterator[str]:
     title = f"{past.limit}, {past.window}" if past.limit else past.window
-    yield own(f"{past.account}: {title}", terminal)
+    yield own_line(f"{past.account}: {title}", terminal)
     columns = max(1, min(MOST_COLUMNS, terminal.columns - _MARGIN))
     end = min(report.span.until, max(report.now, report.span.since))
     uses = used_in(past.samples, report.span.since, end, columns)
     yield from graph_lines(uses, (report.span.since, end), ROWS, blocks=terminal.blocks)
     for words in _words(past, report):
-        yield from textwrap.wrap(words, terminal.columns)
+        yield from wrap(words, terminal.columns)
 
 
 def used_in(samples: Sequence[UsedAt], since: float, until: float, columns: int) -> list[float | None]:

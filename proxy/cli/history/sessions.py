@@ -47,15 +47,15 @@ _COLUMNS: Sequence[tuple[Column, _Cell]] = (
     (Column("fail", rank=4), lambda one, _now: count_text(one.usage.failed)),
     (Column("tokens"), lambda one, _now: tokens(one.usage.input + one.usage.output)),
     (Column("output", rank=3), lambda one, _now: tokens(one.usage.output)),
-    (Column("cache"), lambda one, _now: share(one.usage.cached_share)),
+    (Column("cache", rank=1), lambda one, _now: share(one.usage.cached_share)),
     (Column("last"), lambda one, now: short_text(one.ended, now)),
-    (Column("lasted", rank=1), lambda one, _now: duration(one.ended - one.began)),
+    (Column("lasted", rank=2), lambda one, _now: duration(one.ended - one.began)),
 )
 
 
 def session_lines(report: SessionReport, terminal: Terminal, now: float, program: str) -> list[str]:
     """A line for each conversation."""
-    return [*title_of(report.span, ", the newest first"), "", *_table(report, terminal, now, program)]
+    return [*title_of(report.span, terminal, ", the newest first"), "", *_table(report, terminal, now, program)]
 
 
 def _table(report: SessionReport, terminal: Terminal, now: float, program: str) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _table(report: SessionReport, terminal: Terminal, now: float, program: str) 
     yield ""
     if report.more:
         yield f"There are older ones: {program} report sessions --limit N"
-    yield f"The turns of one: {program} report sessions {names[0]}"
+    yield f"The turns of one: {program} report sessions ID"
 
 
 def sessions_json(report: SessionReport) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from proxy.cli.usage import Terminal, terminal_of_output
-from proxy.observe.monitor.terminal.cells import ELLIPSIS, clean, fit, width_of
+from proxy.observe.monitor.terminal.cells import ELLIPSIS, clean, cut, fit, width_of
 
 GAP = "  "
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -129,6 +129,11 @@ def report_terminal() -> Terminal:
 def own(text: str, terminal: Terminal) -> str:
     """A foreign text, of characters that the terminal has, without any that it would obey."""
     return clean(text).encode(terminal.encoding, "replace").decode(terminal.encoding)
+
+
+def own_line(text: str, terminal: Terminal) -> str:
+    """As `own`, no wider than the terminal."""
+    return cut(own(text, terminal), terminal.columns)
 
 
 def written(lines: Iterable[str], terminal: Terminal) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from proxy.cli.history.documents import VERSION, csv_text
 from proxy.cli.history.spans import TimeSpan, iso_text, local_text, short_text
-from proxy.cli.history.tables import Column, fitted, own
+from proxy.cli.history.tables import Column, fitted, own, own_line
 from proxy.cli.history.used_table import seconds_text
 from proxy.cli.printable import counted, cut
 from proxy.cli.usage import Terminal
@@ -83,16 +83,16 @@ def end_of(one: PastRequest) -> str:
 
 def turn_lines(report: TurnReport, terminal: Terminal, now: float) -> list[str]:
     """A line for each turn, and what else happened to it below."""
-    head = own(report.session, terminal)
+    head = own_line(f"Session {report.session}", terminal)
     if not report.turns:
-        return [f"Session {head}", "", "no turns in this time"]
+        return [head, "", "no turns in this time"]
     columns = [column for column, _ in _COLUMNS]
     rows = [[own(cell(one, now), terminal) for _, cell in _COLUMNS] for one in report.turns]
     table = fitted(columns, rows, terminal.columns)
-    lines = [f"Session {head}", *_about(report, terminal), "", *table.heads()]
+    lines = [head, *_about(report, terminal), "", *table.heads()]
     for one, row in zip(report.turns, rows, strict=True):
         lines.append(table.line(row))
-        lines += [_INDENT + own(note, terminal) for note in _notes(one)]
+        lines += [own_line(_INDENT + note, terminal) for note in _notes(one)]
     return lines
 
 
@@ -102,7 +102,7 @@ def _about(report: TurnReport, terminal: Terminal) -> Iterator[str]:
     whose = [f"{name} {text}" for name, text in (("project", last.project), ("caller", last.caller)) if text]
     used = sum((one.input or 0) + (one.output or 0) for one in report.turns)
     count = counted(len(report.turns), "turn")
-    yield own(", ".join([*whose, f"{count}, {tokens(used)} tokens"]), terminal)
+    yield own_line(", ".join([*whose, f"{count}, {tokens(used)} tokens"]), terminal)
     yield f"{local_text(begun)} to {local_text(ended)} ({duration(ended - begun)})"
     if report.more:
         yield f"There are older turns; these are the newest {len(report.turns):,}."
@@ -115,9 +115,9 @@ def _notes(one: PastRequest) -> Iterator[str]:
         expected = "" if one.expected is None else f", {percent(one.expected / 10)} expected"
         yield f"cache {share(_cached_share(one))}{expected}: {one.lost}"
     if one.retries:
-        yield f"sent again: {one.retries}"
+        yield f"retries: {one.retries}"
     if one.searches:
-        yield f"web searches: {one.searches}"
+        yield f"searches: {one.searches}"
 
 
 def turns_json(report: TurnReport) -> dict[str, Any]:

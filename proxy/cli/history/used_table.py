@@ -7,20 +7,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise, takewhile
 
 from proxy.cli.history.prices import Cost
 from proxy.cli.history.spans import TimeSpan, day_text, local_text
 from proxy.cli.history.tables import GAP, Column, fitted, own, pairs, share_bar
 from proxy.cli.history.used import UsedReport, UsedRow, together
 from proxy.cli.usage import Terminal
+from proxy.observe.monitor.terminal.cells import cut, wrap
 from proxy.observe.monitor.words import NONE, session_name, share, tokens
 
 #: Rows of a table unless `--limit` names a number; what is left is one more row.
 SHOWN = 50
 #: Cells of a bar, of a name before the bar goes, and of one before columns go.
 LEAST_BAR, MOST_BAR, SHORT_NAME, LEAST_NAME = 4, 30, 18, 12
-#: Models without a price that are named.
-_NAMED = 8
+#: Models without a price that are named, and characters of such a name.
+_NAMED, _NAME = 8, 60
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 _TOTAL = "total"
 _PERCENTILES = {"p50": 0.5, "p95": 0.95}
 
@@ -34,7 +37,7 @@ class _Line:
 
 def report_lines(report: UsedReport, terminal: Terminal, limit: int | None = None) -> list[str]:
     """The report as text: its time, a line for each row, and what else there is to tell."""
-    title = title_of(report.span, f", by {report.by}")
+    title = title_of(report.span, terminal, f", by {report.by}")
     lines = [*title, *_kept_words(report), ""]
     if not report.total.usage.requests:
         return [*lines, "no requests"]
@@ -42,16 +45,15 @@ def report_lines(report: UsedReport, terminal: Terminal, limit: int | None = Non
     return [*lines, *_table(report, shown, terminal), *_notes(report, terminal)]
 
 
-def title_of(span: TimeSpan, more: str = "") -> list[str]:
+def title_of(span: TimeSpan, terminal: Terminal, more: str = "") -> list[str]:
+    """The first lines of a report."""
     begin, end = local_text(span.since), "now" if span.open else local_text(span.until)
     words = f" ({span.words})" if span.words else ""
-    return [f"{begin} to {end}{words}{more}"]
+    return wrap(f"{begin} to {end}{words}{more}", terminal.columns)
 
 
 def _kept_words(report: UsedReport) -> Iterator[str]:
-    if report.kept_since is None:
-        yield "The history has no requests yet."
-    elif report.kept_since > report.span.since:
+    if report.kept_since is not None and report.kept_since > report.span.since:
         yield f"The history begins {local_text(report.kept_since)}."
 
 
@@ -78,9 +80,17 @@ def _names(rows: Sequence[UsedRow], heads: Sequence[str]) -> list[str]:
 
 
 def short_names(sessions: Sequence[str]) -> list[str]:
-    """Names of sessions: the beginning of an id where no other one has it."""
-    known = Counter(map(session_name, sessions))
-    return [short if known[short := session_name(one)] == 1 else one for one in sessions]
+    """Names of sessions: of a UUID its beginning, as much as no other one has.
+
+    >>> short_names(["5f3a91c2-0000-4000-8000-000000000001", "5f3a91c3-0000-4000-8000-000000000001", "mine"])
+    ['5f3a91c2', '5f3a91c3', 'mine']
+    """
+    ordered = sorted({*sessions})
+    needed = dict.fromkeys(ordered, 0)
+    for one, other in pairwise(ordered):
+        alike = 1 + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+        needed[one], needed[other] = max(needed[one], alike), alike
+    return [one[: max(needed[one], len(session_name(one)))] for one in sessions]
 
 
 def _period_names(rows: Sequence[UsedRow], by: str) -> list[str]:
@@ -171,19 +181,19 @@ def _notes(report: UsedReport, terminal: Terminal) -> Iterator[str]:
     """What has no column: the rarer counts, and which models have no price."""
     usage = report.total.usage
     rare = (
-        (usage.thinking, "of the output was thinking", tokens),
-        (usage.abandoned, "abandoned by the client", count_text),
-        (usage.retries, "sent again", count_text),
-        (usage.fallbacks, "answered by another model", count_text),
-        (usage.searches, "web searches", count_text),
-        (usage.aside, "tokens of other models (judge, pictures)", tokens),
+        ("thinking", tokens(usage.thinking)),
+        ("abandoned", count_text(usage.abandoned)),
+        ("retries", count_text(usage.retries)),
+        ("fallbacks", count_text(usage.fallbacks)),
+        ("searches", count_text(usage.searches)),
+        ("tokens of other models (judge, pictures)", tokens(usage.aside)),
     )
-    words = [f"{form(count)} {text}" for count, text, form in rare if count]
+    words = [f"{name} {count}".replace(" ", _NO_BREAK) for name, count in rare if count != "0"]
     if words:
         yield ""
-        yield from textwrap.wrap(", ".join(words), terminal.columns)
+        yield from (line.replace(_NO_BREAK, " ") for line in textwrap.wrap(", ".join(words), terminal.columns))
     unpriced = sorted(report.total.cost.unpriced) if report.total.cost is not None else []
     if unpriced:
-        named = ", ".join(own(model, terminal) or "(no model)" for model in unpriced[:_NAMED])
+        named = ", ".join(own(cut(model, _NAME), terminal) or "(no model)" for model in unpriced[:_NAMED])
         more = f" and {len(unpriced) - _NAMED} more" if len(unpriced) > _NAMED else ""
-        yield from textwrap.wrap(f"The cost is only a part, no price is known of: {named}{more}", terminal.columns)
+        yield from wrap(f"The cost is only a part, no price is known of: {named}{more}", terminal.columns)
