@@ -39,7 +39,12 @@ def _report_arguments(parser: argparse.ArgumentParser, _context: Context) -> Non
     parser.add_argument(
         "--by", choices=_BY, help=f"a row for each {', '.join(_BY[:-1])} or {_BY[-1]}; model without it"
     )
-    parser.add_argument("--limit", type=_positive, metavar="N", help="no more than N rows; the rest is added up")
+    parser.add_argument(
+        "--limit",
+        type=_positive,
+        metavar="N",
+        help="no more than N rows, those with the most tokens or the newest",
+    )
     parser.add_argument("--prices", type=Path, metavar="FILE", help="adds what it costs at the prices of your own")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="everything as one JSON object")
@@ -89,9 +94,9 @@ def _used(arguments: argparse.Namespace, context: Context, span: TimeSpan) -> st
     prices = None if arguments.prices is None else read_prices(arguments.prices)
     report = read(context, lambda db: read_report(db, arguments.by or _BY[0], span, prices))
     if arguments.json:
-        return json_text(used_json(report))
+        return json_text(used_json(report, arguments.limit))
     if arguments.csv:
-        return used_csv(report)
+        return used_csv(report, arguments.limit)
     more = [] if report.kept_since is not None else [f"The history is empty. {why_empty(context)}."]
     return _drawn(lambda on: [*report_lines(report, on, arguments.limit), *more])
 

@@ -23,12 +23,13 @@ def span_json(span: TimeSpan) -> dict[str, Any]:
     return {"since": iso_text(span.since), "until": iso_text(span.until)}
 
 
-def used_json(report: UsedReport) -> dict[str, Any]:
+def used_json(report: UsedReport, limit: int | None) -> dict[str, Any]:
     """
     {"version": 1, "report": "usage", "by": "model", "since": "2026-11-23T00:00:00+01:00", "until": "…",
      "kept_since": "…", "rows": [{"provider": "p1", "model": "gpt-5.6", "requests": 12, …}], "total": {…}}
 
-    Counts are as in `usage_json`. Names that are not known are null; periods have `since` and `until`.
+    Counts are as in `usage_json`. Names that are not known are null; periods have `since` and `until`. The total is of
+    all rows, also of those beyond the limit.
     """
     return {
         "version": VERSION,
@@ -36,15 +37,16 @@ def used_json(report: UsedReport) -> dict[str, Any]:
         "by": report.by,
         **span_json(report.span),
         "kept_since": None if report.kept_since is None else iso_text(report.kept_since),
-        "rows": [used_row(row, report) for row in report.rows],
+        "rows": [used_row(row, report) for row in report.parted(limit)[0]],
         "total": _counts(report.total),
     }
 
 
-def used_csv(report: UsedReport) -> str:
+def used_csv(report: UsedReport, limit: int | None) -> str:
     """The rows alone: a spreadsheet adds them up itself."""
     place = [report.by, "since", "until"] if report.by in ("day", "hour") else [*report.heads]
-    return csv_text([used_row(row, report) for row in report.rows], [*place, *_counts(report.total)])
+    rows = [used_row(row, report) for row in report.parted(limit)[0]]
+    return csv_text(rows, [*place, *_counts(report.total)])
 
 
 def used_row(row: UsedRow, report: UsedReport) -> dict[str, Any]:

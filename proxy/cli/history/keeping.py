@@ -16,7 +16,7 @@ from proxy.cli.history.spans import local_text
 from proxy.cli.printable import amount, counted
 from proxy.config import ConfigError
 from proxy.observe.history.retention import remove_until
-from proxy.observe.history.schema import NewerHistory, connect
+from proxy.observe.history.schema import NewerHistory, connect, damage_told
 from proxy.observe.history.sums import QUARTER_S
 from proxy.observe.history.usage import kept_since
 from proxy.retention import Retention
@@ -66,7 +66,7 @@ def clear(arguments: argparse.Namespace, context: Context) -> int:
             say(f"would remove {_words(held)} from {path}")
             return 0
         size = _size(path)
-        with closing(connect(path)) as db:
+        with closing(connect(path)) as db, damage_told():
             held = _removed(db, until)
     except (sqlite3.Error, OSError, NewerHistory) as error:
         if not is_damaged(error) or until is not None or arguments.dry_run:
@@ -85,7 +85,7 @@ def _words(held: _Held) -> str:
 def _counted(path: Path, until: int | None) -> _Held:
     """What the file has, before a moment in milliseconds. Raises ConfigError if it cannot be read."""
     try:
-        with closing(connect(path)) as db:
+        with closing(connect(path)) as db, damage_told():
             return _held(db, until)
     except (sqlite3.Error, OSError, NewerHistory) as error:
         raise ConfigError(unusable(path, error)) from None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from proxy.cli.history.documents import VERSION, csv_text, span_json
@@ -16,7 +16,7 @@ from proxy.cli.history.used_table import title_of
 from proxy.cli.usage import Terminal
 from proxy.core.allowances.report import FULL
 from proxy.core.allowances.words import FRESH_S, age_text, wait_text
-from proxy.observe.history.limits import PACE_S, UsedAt, WindowPast, pace, spent_at, windows
+from proxy.observe.history.limits import PACE_S, UsedAt, WindowPast, curve, pace, spent_at, windows
 from proxy.observe.monitor.terminal.cells import wrap
 
 #: Rows of a graph, and most of its columns.
@@ -60,18 +60,14 @@ def _window(past: WindowPast, report: LimitReport, terminal: Terminal) -> Iterat
 
 
 def used_in(samples: Sequence[UsedAt], since: float, until: float, columns: int) -> list[float | None]:
-    """The highest use in each of some equal parts of a time, in per cent; None where it is not known: before the first
-    sample, and after a reset until the next one."""
-    edges = [since + (until - since) * number / columns for number in range(columns + 1)]
+    """The highest use in each of some equal parts of a time, in per cent; None before the first sample."""
+    points = curve(samples, until) if samples else []
+    times = [one.at for one in points]
     found: list[float | None] = []
-    at, last = 0, None
-    for begin, end in pairwise(edges):
-        uses: list[float] = [last.used] if last is not None and (last.resets_at or end) > begin else []
-        while at < len(samples) and samples[at].at < end:
-            last = samples[at]
-            uses += [last.used] if last.at >= begin or not uses else []
-            at += 1
-        found.append(max(uses, default=None))
+    for number in range(columns):
+        begin, end = (since + (until - since) * (number + more) / columns for more in (0, 1))
+        first = max(0, bisect_right(times, begin) - 1)  # goes on when the part begins
+        found.append(max((one.used for one in points[first : bisect_left(times, end)]), default=None))
     return found
 
 

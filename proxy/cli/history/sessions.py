@@ -95,4 +95,4 @@ def sessions_csv(report: SessionReport) -> str:
 
 def _row(one: Conversation) -> dict[str, Any]:
     names = {name: getattr(one, name) or None for name in _NAMES}
-    return names | {"began": iso_text(one.began), "ended": iso_text(one.ended)} | usage_json(one.usage)
+    return names | {"began": iso_text(one.began), "ended": iso_text(one.ended)} | usage_json(one.usage, times=())

@@ -52,6 +52,14 @@ class UsedReport:
     def heads(self) -> _Key:
         return BY[self.by].heads
 
+    def parted(self, most: int | None) -> tuple[Sequence[UsedRow], Sequence[UsedRow]]:
+        """At most so many rows, those with the most tokens or the newest periods; and the rest."""
+        if most is None or most >= len(self.rows):
+            return self.rows, ()
+        if BY[self.by].periods:
+            return self.rows[-most:], self.rows[:-most]
+        return self.rows[:most], self.rows[most:]
+
 
 def read_report(db: sqlite3.Connection, by: str, span: TimeSpan, prices: Prices | None) -> UsedReport:
     """The report of a time. Raises ConfigError if it has too many periods."""

@@ -14,6 +14,7 @@ from proxy.cli.history.spans import TimeSpan, day_text, local_text
 from proxy.cli.history.tables import GAP, Column, fitted, own, pairs, share_bar
 from proxy.cli.history.used import UsedReport, UsedRow, together
 from proxy.cli.usage import Terminal
+from proxy.observe.history.usage import BY
 from proxy.observe.monitor.terminal.cells import cut, wrap
 from proxy.observe.monitor.words import NONE, session_name, share, tokens
 
@@ -59,11 +60,8 @@ def _kept_words(report: UsedReport) -> Iterator[str]:
 
 def _shown(report: UsedReport, terminal: Terminal, limit: int | None) -> list[_Line]:
     """The lines above the total, no more than wanted of those that are not periods."""
-    by_period = bool(report.rows) and report.rows[0].span is not None
-    most = limit or (len(report.rows) if by_period else SHOWN)
-    rows, rest = report.rows[:most], report.rows[most:]
-    if by_period and limit:  # the newest ones
-        rows, rest = report.rows[-limit:], report.rows[:-limit]
+    by_period = bool(BY[report.by].periods)
+    rows, rest = report.parted(limit or (None if by_period else SHOWN))
     names = _period_names(rows, report.by) if by_period else _names(rows, report.heads)
     full = max((row.tokens for row in rows), default=0) or 1
     lines = [_Line(own(name, terminal), row, row.tokens / full) for name, row in zip(names, rows, strict=True)]

@@ -29,6 +29,18 @@ def traces(folder: Path, text: bytes = SECRET) -> list[str]:
     return [path.name for path in sorted(folder.iterdir()) if text in path.read_bytes()]
 
 
+@pytest.fixture(autouse=True)
+def _no_secure_delete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some builds of SQLite overwrite what is deleted, and others do not."""
+
+    def plain(path: Path) -> sqlite3.Connection:
+        db = connect(path)
+        db.execute("PRAGMA secure_delete = OFF")
+        return db
+
+    monkeypatch.setattr(keeping, "connect", plain)
+
+
 @pytest.fixture
 def secret(state: Path) -> Path:
     """A file with a name that was written in each of the last 20 days, and with another one."""

@@ -142,8 +142,14 @@ def test_what_is_left_is_one_row(run: Run, state: Path) -> None:
     assert [line.split()[0] for line in lines[4:7]] == ["p59", "p58", "p57"]
     assert lines[54].startswith("(10 more)") and "45.0k" in lines[54] and lines[56].startswith("total")
     assert len(json.loads(run("report", "--by", "project", "--json")[1])["rows"]) == 60
-    short = run("report", "--by", "day", "--since", "5d", "--limit", "1")[1]
-    assert "Fri 2027-01-15" in short
+    few = json.loads(run("report", "--by", "project", "--json", "--limit", "2")[1])
+    assert [row["project"] for row in few["rows"]] == ["p59", "p58"] and few["total"]["requests"] == 60
+    assert len(run("report", "--by", "project", "--csv", "--limit", "2")[1].splitlines()) == 3
+
+
+def test_of_many_periods_the_newest_are_shown(run: Run, kept: Path) -> None:
+    lines = run("report", "--by", "day", "--since", "7d", "--limit", "1")[1].splitlines()
+    assert lines[4].split()[:3] == ["(7", "more)", "4"] and lines[5].startswith("Fri 2027-01-15     3")
 
 
 def test_days_before_the_history_began_are_not_shown(run: Run, state: Path) -> None:

@@ -110,8 +110,8 @@ END = NOW + HOUR
     [
         ([(0.5, 10), (2.5, 30)], [10, 10, 30, 30]),
         ([(-1, 10), (2.1, 30), (2.9, 5)], [10, 10, 30, 5]),  # the highest of a part; its last one goes on
-        ([(1.5, 20, 1.8)], [None, 20, None, None]),  # it was reset, and nothing was heard since
-        ([(0, 20, 2)], [20, 20, None, None]),
+        ([(1.5, 20, 1.8)], [None, 20, 0, 0]),  # it was reset, and nothing was heard since
+        ([(0, 20, 2)], [20, 20, 0, 0]),
         ([], [None] * 4),
     ],
 )

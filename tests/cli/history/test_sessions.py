@@ -85,6 +85,7 @@ def test_sessions_as_data(run: Run, kept: Path) -> None:
     one = json.loads(run("report", "sessions", "--json")[1])["sessions"][2]
     assert one["session"] == session(1) and one["model"] == "gpt-5.6" and one["caller"] == "anna"
     assert (one["requests"], one["input"], one["ended"]) == (2, 4_000_000, "2027-01-14T08:59:00+01:00")
+    assert "first_p50" not in one  # which is not read
     table = list(csv.DictReader(io.StringIO(run("report", "sessions", "--csv")[1])))
     assert [row["session"] for row in table] == [session(0), "s1", session(1), session(2)]
     turns = json.loads(run("report", "sessions", session(1), "--json")[1])
