@@ -1,4 +1,4 @@
-"""SampledWindows of the windows of allowances: when each changed, and to what."""
+"""Samples of the windows of allowances: when each changed, and to what."""
 
 from __future__ import annotations
 

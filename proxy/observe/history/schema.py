@@ -98,6 +98,7 @@ def _open(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a new file
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA secure_delete = FAST")  # what is removed from a page is overwritten
     db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
     _migrate(db)
 
