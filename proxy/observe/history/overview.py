@@ -39,7 +39,7 @@ def overview(db: sqlite3.Connection, edges: Sequence[float], now: float) -> dict
     kept_since  when the oldest request that is kept ended, None without any
     whole       everything together, as in `usage_json`, without `total_…`; `periods`: each of them
     models      those with the most tokens first: `provider`, `model`, `whole`, and `tokens` of each period, in and out;
-                one without names has the rest
+                one with `others`, their number, has the rest
     windows     of the allowances: `account`, `window`, `limit`, `samples` (time, per cent, which stays until the next
                 one), `resets_at`, and `spent_at` at the pace of the last hours, None if that is later than the reset,
                 or not known
@@ -66,6 +66,7 @@ def overview(db: sqlite3.Connection, edges: Sequence[float], now: float) -> dict
             {"provider": provider, "model": name}
             | {"tokens": _tokens_of([models[one] for one in group], len(periods))}
             | {"whole": _usage(totals[one] for one in group)}
+            | ({"others": len(group)} if group is rest else {})
             for (provider, name), group in groups
         ],
         "windows": _windows(db, edges[0], max(edges[-1], now), now),

@@ -22,6 +22,7 @@ writeFileSync(
   `<?xml version="1.0"?><fontconfig><dir>${process.env.TMPDIR}/fonts</dir>
   <cachedir>${process.env.TMPDIR}/fonts-cache</cachedir></fontconfig>`,
 );
+const { historyChecks } = await import("./monitor_history.mjs");
 const { default: packed } = await import("@sparticuz/chromium");
 const { chromium } = await import("playwright-core");
 
@@ -206,7 +207,7 @@ const CHECKS = {
     expect(Object.values(got).every((each) => each === "nothing"), "another origin gets nothing", got);
     expect(answers.length > 0 && answers.every((status) => status === 403), "each of its requests is refused", answers);
     const { port } = new URL(url);
-    for (const path of ["/monitor", "/monitor/events", "/monitor/page/main.js"]) {
+    for (const path of ["/monitor", "/monitor/events", "/monitor/history", "/monitor/page/main.js"]) {
       const answer = await page.goto(`http://${REBOUND}:${port}${path}`);
       expect(answer.status() === 403, `a rebound name gets nothing of ${path}`, await answer.text());
     }
@@ -347,8 +348,9 @@ const browser = await chromium.launch({
   // None of the package's own: they turn off the protection that is tried here.
   args: ["--no-sandbox", "--no-zygote", "--disable-gpu", `--host-resolver-rules=MAP ${REBOUND} 127.0.0.1`],
 });
+const ALL = { ...CHECKS, ...historyChecks({ url, ask, opened, expect, textOf, focused, withoutFaults, LIMIT_MS }) };
 try {
-  for (const name of wanted.split(",")) await CHECKS[name](browser);
+  for (const name of wanted.split(",")) await ALL[name](browser);
 } finally {
   await browser.close();
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from e2e.installing import command, once
@@ -89,12 +89,15 @@ class OnNode(Installed):
     async def node(self) -> Path:
         return await install_node(self.modules.parents[1])
 
-    async def run_module(self, text: str, *arguments: str) -> Finished:
-        """Runs a program that finds its packages where this client is installed."""
+    async def run_module(self, text: str, *arguments: str, parts: Iterable[Path] = ()) -> Finished:
+        """Runs a program that finds its packages where this client is installed, and beside it the files that are its
+        parts."""
         node, beside, program = await self.node(), self.work / "node_modules", self.work / "program.mjs"
         if not beside.exists():
             beside.symlink_to(self.modules)
         program.write_text(text)
+        for part in parts:
+            shutil.copy(part, self.work)
         environment = {"PATH": f"{node.parent}:{os.environ['PATH']}", "HOME": str(self.home)}
         return await run([str(node), str(program), *arguments], self.work, environment)
 

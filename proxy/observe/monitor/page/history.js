@@ -38,6 +38,7 @@ export class History {
   #place;
   #panels = null;
   #range = stored() in RANGES ? stored() : FIRST_RANGE;
+  #shown = "";
   #asking = null;
   #timer = 0;
 
@@ -104,10 +105,16 @@ export class History {
 
   #draw({ told, fault = "", status = 0 }) {
     const off = status === OFF;
+    const words = fault && `${fault[0].toUpperCase()}${fault.slice(1)}.`;
     setHidden(this.banner, fault === "" || off);
-    setText(this.fault, fault && !off ? `The history could not be read: ${fault}` : "");
-    if (off) this.#nothing(`${fault}.`);
-    if (!told) return;
+    setText(this.fault, off ? "" : words);
+    if (off) this.#nothing(words);
+    if (!told) {
+      // What was known last stays, unless it is of another time.
+      if (this.#shown !== this.#range) setHidden(this.#panels.element, true);
+      return;
+    }
+    this.#shown = told.range;
     const none = told.whole.requests === 0;
     const kept = told.kept_since;
     setText(this.state, `${kept === null ? "" : `kept since ${yearDateOf(kept)} · `}as of ${hourOf(told.now)}`);

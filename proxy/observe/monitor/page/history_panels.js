@@ -65,22 +65,25 @@ function keyOf(...parts) {
 
 // ---- figures
 
+// title -> [figure, words below it]
 const FIGURES = {
-  Tokens: ({ whole: sum }) => [tokens(sum.input + sum.output), `${tokens(sum.input)} in, ${tokens(sum.output)} out`],
-  Requests: (told) => [whole(told.whole.requests), busiest(told)],
+  Requests: (told) => [whole(told.whole.requests), busiest(told, "requests", whole)],
   Failed: ({ whole: sum }) => [whole(sum.failed), failedWords(sum)],
+  Input: (told) => [tokens(told.whole.input), busiest(told, "input", tokens)],
   "From the cache": ({ whole: sum }) => [share(sum.cached_share), sum.asked > 0 ? `${tokens(sum.cached)} of ${tokens(sum.asked)} input` : "no service reports it"],
+  Output: ({ whole: sum }) => [tokens(sum.output), sum.thinking > 0 ? `${tokens(sum.thinking)} of it thinking` : ""],
   "First text": ({ whole: sum }) => [sum.first_p50 === null ? NOTHING : milliseconds(sum.first_p50), sum.first_p95 === null ? "" : `95% within ${milliseconds(sum.first_p95)}`],
 };
 
-function busiest({ periods, edges, range }) {
-  const most = Math.max(...periods.map((each) => each.requests));
-  const at = periods.findIndex((each) => each.requests === most);
-  return most > 0 ? `most on ${periodName(range, edges, at)}: ${whole(most)}`.replace("on ", RANGES[range].unit === "day" ? "on " : "") : "";
+// The period with the most of something.
+function busiest({ periods, edges, range }, name, words) {
+  const most = Math.max(...periods.map((each) => each[name]));
+  const at = periods.findIndex((each) => each[name] === most);
+  return most > 0 ? `most ${RANGES[range].unit === "day" ? "on" : "at"} ${periodName(range, edges, at)}: ${words(most)}` : "";
 }
 
 function failedWords({ requests, failed, abandoned }) {
-  const part = requests > 0 && failed > 0 ? `${((100 * failed) / requests).toFixed(1)}% of all` : "";
+  const part = failed > 0 ? `${((100 * failed) / requests).toFixed(1)}% of all` : "";
   const left = abandoned > 0 ? `${whole(abandoned)} left by the client` : "";
   return [part, left].filter(Boolean).join(", ");
 }
@@ -139,18 +142,18 @@ function fillWindow(node, { told, ...row }) {
   setAttribute(name, "title", words);
   const over = row.resets_at !== null && row.resets_at <= told.now;
   const used = row.samples.at(-1)[1];
-  const [tone, told_pace] = paceOf(row, used, over, told.now);
+  const [tone, lasts] = paceOf(row, used, over, told.now);
   setAttribute(node, "data-tone", tone || null);
-  setText(pace, told_pace);
+  setText(pace, lasts);
   setText(reset, over || row.resets_at === null ? "" : `resets in ${duration(row.resets_at - told.now)}`);
   setAttribute(reset, "title", row.resets_at === null ? null : moment(row.resets_at, told.now));
   const shown = over ? NOTHING : percent(used);
-  plot.update({ samples: row.samples, name: `${row.account} ${words}` }, told, shown, [`${shown} used`, told_pace].filter(Boolean).join(", "));
+  plot.update({ samples: row.samples, name: `${row.account} ${words}` }, told, shown, [over ? "" : `${shown} used`, lasts].filter(Boolean).join(", "));
 }
 
 // [tone, words]: how long it lasts, as far as it is known.
 function paceOf({ spent_at: spent, resets_at: resets }, used, over, now) {
-  if (over) return ["quiet", `began again at ${moment(resets, now)}`];
+  if (over) return ["quiet", `nothing reported since its reset at ${moment(resets, now)}`];
   if (used >= 100) return ["bad", "used up"];
   if (spent !== null) return ["wait", `spent in about ${duration(spent - now)} at this pace`];
   return ["", resets === null ? "" : "lasts until its reset"];

@@ -146,6 +146,8 @@ function baseUrl() {
 
 // ---- now, or the history
 
+const VIEWS = ["#now", "#history"];
+
 // Of the address, so that a bookmark and a reload keep it.
 function seesHistory() {
   return location.hash === "#history";
@@ -258,7 +260,10 @@ document.addEventListener("keydown", key);
 filter.addEventListener("input", drawSoon);
 byId("help-open").addEventListener("click", () => byId("help").showModal());
 byId("connection-again").addEventListener("click", () => connection.again());
-window.addEventListener("hashchange", showView);
+window.addEventListener("hashchange", () => {
+  showView();
+  if (VIEWS.includes(location.hash)) scrollTo(0, 0);
+});
 showView();
 setInterval(tick, SECOND);
 connection.start();

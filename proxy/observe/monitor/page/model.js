@@ -127,9 +127,9 @@ export function evenCeiling(value, least = 4) {
   return top % 2 === 0 ? top : top + 1;
 }
 
-// The next number above that is good to read at an axis.
+// The next number above that is good to read at an axis, as is its half.
 export function niceCeiling(value, least = 1) {
   const wanted = Math.max(value, least);
   const power = 10 ** Math.floor(Math.log10(wanted));
-  return [1, 2, 4, 5, 10].map((each) => each * power).find((each) => each >= wanted - 1e-9);
+  return [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10].map((each) => each * power).find((each) => each >= wanted - 1e-9);
 }

@@ -21,7 +21,7 @@ function grid() {
 }
 
 function levels(picture, top, words) {
-  picture.level([[1 - FULL, words(top)], [0.5, words(top / 2)], [FULL, words(0)]]);
+  picture.level([[1 - FULL, words(top)], [0.5, words(top / 2)], [FULL, "0"]]);
 }
 
 export function unitOf(number) {
@@ -153,21 +153,29 @@ class LinePlot {
   constructor(place, readout, name, classes) {
     this.picture = new Picture(place, readout, name);
     this.lines = classes.map((each) => svg("path", { class: `line ${each}` }));
-    this.picture.drawing.append(...grid(), ...this.lines);
+    this.dots = classes.map((each) => svg("path", { class: `line dots ${each}` }));
+    this.picture.drawing.append(...grid(), ...this.lines, ...this.dots);
   }
 
   draw({ edges, range }, curves, top, words) {
-    curves.forEach((values, index) => setAttribute(this.lines[index], "d", linePath(values, top)));
+    curves.forEach((values, index) => {
+      const [line, dots] = linePaths(values, top);
+      setAttribute(this.lines[index], "d", line);
+      setAttribute(this.dots[index], "d", dots);
+    });
     levels(this.picture, top, words);
     this.picture.mark(marksOf(range, edges));
   }
 }
 
-// Neighbours are joined; a value between gaps is a dot.
-function linePath(values, top) {
+// Neighbours are joined; a value between gaps is a dot, which is the round end of a line of no length.
+function linePaths(values, top) {
   const known = (at) => (values[at] ?? null) !== null;
   const place = (at) => `${(((at + 0.5) / values.length) * W).toFixed(1)} ${(H - heightOf(values[at], top)).toFixed(1)}`;
-  return values.map((_, at) => (!known(at) ? "" : `${known(at - 1) ? "L" : "M"}${place(at)}${known(at - 1) || known(at + 1) ? "" : "h.01"}`)).join("");
+  const places = [...values.keys()].filter(known);
+  const line = places.map((at) => `${known(at - 1) ? "L" : "M"}${place(at)}`).join("");
+  const dots = places.filter((at) => !known(at - 1) && !known(at + 1)).map((at) => `M${place(at)}h.01`).join("");
+  return [line, dots];
 }
 
 export class FirstTextPlot extends LinePlot {
@@ -210,7 +218,8 @@ export class WindowPlot {
     this.picture = new Picture(place, readout, "");
     this.area = svg("path", { class: "area" });
     this.line = svg("path", { class: "line" });
-    this.picture.drawing.append(gridLine(H * (1 - FULL)), svg("path", { class: "axis", d: `M0 ${H - 0.5}H${W}` }), this.area, this.line);
+    this.picture.drawing.append(...grid(), this.area, this.line);
+    this.picture.level([[1 - FULL, "100%"], [FULL, "0"]]);
   }
 
   // rest  the words without a pointer
