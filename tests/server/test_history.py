@@ -37,11 +37,11 @@ async def test_a_request_is_in_the_file_with_all_that_is_known(live: Live, tmp_p
     until(lambda: path.exists() and len(_turns(path)) == 3)
     told, refused, counted = _turns(path)
     assert (told.endpoint, told.account, told.served, told.session) == ("messages", "p1", "gpt-5.5", "s1")
-    assert (told.outcome, told.status, told.stop, told.project) == ("completed", 200, "tool_use", "shop")
-    assert told.input and told.output and told.first is not None and told.total >= told.first
-    assert (refused.outcome, refused.status, refused.kind, refused.account) == ("failed", 400, "invalid_request", None)
+    assert (told.outcome, told.http, told.stop, told.project) == ("completed", 200, "tool_use", "shop")
+    assert told.input and told.output and told.first_ms is not None and told.total_ms >= told.first_ms
+    assert (refused.outcome, refused.http, refused.kind, refused.account) == ("failed", 400, "invalid_request", None)
     assert counted.endpoint == COUNTING
-    assert rows(path, "SELECT sum(requests), sum(failed) FROM sums WHERE kind = 0") == [(2, 1)]
+    assert rows(path, "SELECT sum(requests), sum(failed) FROM sums WHERE dimension = 0") == [(2, 1)]
     every = b"".join(one.read_bytes() for one in path.parent.iterdir() if one.is_file())
     assert b"shop" in every and _SECRET.encode() not in every
     assert {stat.S_IMODE(one.stat().st_mode) for one in path.parent.glob("history*")} == {0o600}

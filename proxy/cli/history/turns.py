@@ -62,8 +62,8 @@ _COLUMNS: Sequence[tuple[Column, Callable[[PastRequest, float], str]]] = (
     (Column("input"), lambda one, _now: tokens(one.input)),
     (Column("cache"), lambda one, _now: share(_cached_share(one))),
     (Column("output"), lambda one, _now: tokens(one.output)),
-    (Column("first s", rank=2), lambda one, _now: seconds_text(one.first)),
-    (Column("total s", rank=3), lambda one, _now: seconds_text(one.total)),
+    (Column("first s", rank=2), lambda one, _now: seconds_text(one.first_ms)),
+    (Column("total s", rank=3), lambda one, _now: seconds_text(one.total_ms)),
     (Column("end", right=False, least=21, rank=1), lambda one, _now: end_of(one)),
 )
 
@@ -76,8 +76,8 @@ def end_of(one: PastRequest) -> str:
     """How a turn ended: its stop reason, or why it has none."""
     if one.outcome == "abandoned":
         return "client left"
-    if one.outcome == "failed" or (one.status or 0) >= 400:
-        return " ".join(filter(None, ("failed", str(one.status or ""), one.kind)))
+    if one.outcome == "failed" or (one.http or 0) >= 400:
+        return " ".join(filter(None, ("failed", str(one.http or ""), one.kind)))
     return one.stop or one.outcome
 
 
@@ -98,7 +98,7 @@ def turn_lines(report: TurnReport, terminal: Terminal, now: float) -> list[str]:
 
 def _about(report: TurnReport, terminal: Terminal) -> Iterator[str]:
     first, last = report.turns[0], report.turns[-1]
-    begun, ended = (first.ended - first.total) / 1000, last.ended / 1000
+    begun, ended = (first.ended - first.total_ms) / 1000, last.ended / 1000
     whose = [f"{name} {text}" for name, text in (("project", last.project), ("caller", last.caller)) if text]
     used = sum((one.input or 0) + (one.output or 0) for one in report.turns)
     count = counted(len(report.turns), "turn")

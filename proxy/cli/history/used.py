@@ -66,7 +66,7 @@ def read_report(db: sqlite3.Connection, by: str, span: TimeSpan, prices: Prices 
     grouped, first = BY[by], kept_since(db)
     part = from_first(span, first) if grouped.periods else span
     edges = edges_of(part, grouped.periods) if part.since < part.until else []
-    found = read_usage(db, grouped.kind, edges, grouped.key) if edges else {}
+    found = read_usage(db, grouped.dimension, edges, grouped.key) if edges else {}
     costs = _costs(db, grouped, edges, prices) if prices is not None and edges else {}
     if grouped.periods:
         rows = [
@@ -91,7 +91,7 @@ def _free(prices: Prices | None) -> Cost | None:
 def _costs(db: sqlite3.Connection, grouped: Grouped, edges: Sequence[float], prices: Prices) -> dict[_Key, Cost]:
     """What each group cost: the prices differ by model, whatever it is grouped by."""
     found = read_usage(
-        db, grouped.kind, edges, lambda at, value, model: (grouped.key(at, value, model), model), times=()
+        db, grouped.dimension, edges, lambda at, value, model: (grouped.key(at, value, model), model), times=()
     )
     by_group: dict[_Key, list[tuple[str, Usage]]] = defaultdict(list)
     for (key, model), usage in found.items():

@@ -73,7 +73,7 @@ class _Fate:
     """How a request ended."""
 
     outcome: str = "completed"
-    status: int | None = 200
+    http: int | None = 200
     kind: str | None = None
     retries: int = 0
     fallback: str | None = None
@@ -161,7 +161,7 @@ def _conversation(
     for turn in range(max(1, turns)):
         one = _request(client, at, 1000 * number + turn, turn, day, bad)
         yield one
-        at += one.total / 1000 + 20 + _varied(1000 * number + turn, 240)
+        at += one.total_ms / 1000 + 20 + _varied(1000 * number + turn, 240)
 
 
 def _request(client: _Client, at: float, number: int, turn: int, day: date, bad: bool) -> PastRequest:
@@ -177,8 +177,8 @@ def _request(client: _Client, at: float, number: int, turn: int, day: date, bad:
     return PastRequest(
         request=f"demo-{number}",
         ended=round(1000 * at) + total,
-        first=None if failed or at_once else first,
-        total=total,
+        first_ms=None if failed or at_once else first,
+        total_ms=total,
         endpoint=client.endpoint,
         account="p1" if moved else client.account,
         asked=client.asked,
@@ -194,7 +194,7 @@ def _request(client: _Client, at: float, number: int, turn: int, day: date, bad:
         aside=1_100 if number % 31 == 4 and not failed else 0,
         searches=int(number % 37 == 9 and not failed),
         outcome=fate.outcome,
-        status=fate.status,
+        http=fate.http,
         kind=fate.kind,
         retries=fate.retries,
         fallback=fate.fallback,

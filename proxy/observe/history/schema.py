@@ -33,10 +33,10 @@ MIGRATIONS = (
     """
 CREATE TABLE names (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL UNIQUE);
 CREATE TABLE requests (
-  id INTEGER PRIMARY KEY, request TEXT, ended INTEGER, first INTEGER, total INTEGER, endpoint INTEGER,
+  id INTEGER PRIMARY KEY, request TEXT, ended INTEGER, first_ms INTEGER, total_ms INTEGER, endpoint INTEGER,
   account INTEGER, asked INTEGER, served INTEGER, project INTEGER, session INTEGER, agent INTEGER, caller INTEGER,
   input INTEGER, cached INTEGER, output INTEGER, thinking INTEGER, aside INTEGER, searches INTEGER,
-  outcome INTEGER, status INTEGER, kind INTEGER, retries INTEGER, fallback INTEGER, stop INTEGER,
+  outcome INTEGER, http INTEGER, kind INTEGER, retries INTEGER, fallback INTEGER, stop INTEGER,
   expected INTEGER, lost INTEGER
 );
 CREATE INDEX requests_by_end ON requests (ended);
@@ -49,12 +49,12 @@ CREATE TABLE allowances (
 """,
     """
 CREATE TABLE sums (
-  kind INTEGER NOT NULL, quarter INTEGER NOT NULL, value INTEGER NOT NULL, model INTEGER NOT NULL,
+  dimension INTEGER NOT NULL, quarter INTEGER NOT NULL, value INTEGER NOT NULL, model INTEGER NOT NULL,
   requests INTEGER NOT NULL, failed INTEGER NOT NULL, abandoned INTEGER NOT NULL, retries INTEGER NOT NULL,
-  fallbacks INTEGER NOT NULL, input INTEGER NOT NULL, asked INTEGER NOT NULL, cached INTEGER NOT NULL,
+  fallbacks INTEGER NOT NULL, input INTEGER NOT NULL, cacheable INTEGER NOT NULL, cached INTEGER NOT NULL,
   output INTEGER NOT NULL, thinking INTEGER NOT NULL, aside INTEGER NOT NULL, searches INTEGER NOT NULL,
   first BLOB NOT NULL, total BLOB NOT NULL,
-  PRIMARY KEY (kind, quarter, value, model)
+  PRIMARY KEY (dimension, quarter, value, model)
 ) WITHOUT ROWID;
 """,
     """

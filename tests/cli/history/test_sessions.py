@@ -90,8 +90,8 @@ def test_sessions_as_data(run: Run, kept: Path) -> None:
     assert [row["session"] for row in table] == [session(0), "s1", session(1), session(2)]
     turns = json.loads(run("report", "sessions", session(1), "--json")[1])
     assert turns["session"] == session(1) and len(turns["turns"]) == 2
-    assert turns["turns"][1] | {"total": 27000, "lost": "the tools changed", "stop": "tool_use"} == turns["turns"][1]
-    assert run("report", "sessions", "5f3a91c1", "--csv")[1].startswith("request,ended,first,total,")
+    assert turns["turns"][1] | {"total_ms": 27000, "lost": "the tools changed", "stop": "tool_use"} == turns["turns"][1]
+    assert run("report", "sessions", "5f3a91c1", "--csv")[1].startswith("request,ended,first_ms,total_ms,")
     assert run("report", "sessions", "--since", "5d", "--until", "4d", "--csv")[1].startswith("session,began,ended")
 
 
@@ -129,9 +129,9 @@ def test_a_whole_id_is_that_session_though_others_begin_with_it(run: Run, state:
     [
         ({}, "tool_use"),
         ({"stop": None}, "completed"),
-        ({"outcome": "failed", "status": 529, "kind": "overloaded"}, "failed 529 overloaded"),
-        ({"outcome": "failed", "status": None}, "failed"),
-        ({"status": 404}, "failed 404"),
+        ({"outcome": "failed", "http": 529, "kind": "overloaded"}, "failed 529 overloaded"),
+        ({"outcome": "failed", "http": None}, "failed"),
+        ({"http": 404}, "failed 404"),
         ({"outcome": "abandoned"}, "client left"),
     ],
 )

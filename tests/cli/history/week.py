@@ -30,15 +30,15 @@ def week() -> list[PastRequest]:
                 "project": ("shop", "search", None)[day],
                 "session": session(day),
                 "caller": None if hour else "anna",
-                "first": 500 * (number + 1),
-                "total": 9000 * (number + 1),
+                "first_ms": 500 * (number + 1),
+                "total_ms": 9000 * (number + 1),
                 "input": 1_000_000 * (day + 1),
                 "cached": None if day == 2 else 750_000,
                 "output": 10_000,
                 "thinking": 4_000,
             }
             found.append(later(-day * DAY - hour * HOUR - 60, **change))
-    unknown = {"input": None, "cached": None, "output": None, "thinking": None, "first": None}
-    found.append(later(-120, account=None, served="gtp-5", project="shop", outcome="failed", status=404, **unknown))
+    unknown = {"input": None, "cached": None, "output": None, "thinking": None, "first_ms": None}
+    found.append(later(-120, account=None, served="gtp-5", project="shop", outcome="failed", http=404, **unknown))
     found.append(later(-100 * DAY, project="old", session=session(9)))
     return found

@@ -76,7 +76,7 @@ def _read(path: Path) -> None:
     with reading(path) as db:
         overview(db, [NOW + 3600 * n for n in range(6)], NOW + 6 * 3600)
         for group in BY.values():
-            read_usage(db, group.kind, [NOW, NOW + 6 * 3600], group.key)
+            read_usage(db, group.dimension, [NOW, NOW + 6 * 3600], group.key)
         for one in conversations(db, NOW, NOW + 6 * 3600, 5):
             turns(db, one.session)
         sessions_like(db, "s")

@@ -45,7 +45,7 @@ def test_there_is_something_of_everything(past: list[PastRequest]) -> None:
         assert len({getattr(one, name) for one in past}) > 1, name
     assert {one.outcome for one in past} == {"completed", "failed", "abandoned"}
     assert {one.account for one in past} == {"p1", "p2", "p3", "p4", "p5", None}
-    failures = Counter(datetime.fromtimestamp(one.ended / 1000).date() for one in past if one.status == 529)
+    failures = Counter(datetime.fromtimestamp(one.ended / 1000).date() for one in past if one.http == 529)
     (_, worst), (_, next_worst) = failures.most_common(2)
     assert worst > 2 * next_worst
 

@@ -24,7 +24,7 @@ WINDOW = {"account": "p1", "window": "5 hours"}
 
 
 def test_what_is_made_here_is_read_as_it_comes_over_the_wire(tmp_path: Path) -> None:
-    db = connect(history(tmp_path, [later(60), later(-60, outcome="failed", status=529)]))
+    db = connect(history(tmp_path, [later(60), later(-60, outcome="failed", http=529)]))
     with transaction(db):
         write_samples(db, [Sample("p1", "5 hours", "", round(1000 * NOW), 40.0, None)], Names(db))
     made = overview(db, EDGES, NOW + 90)

@@ -28,7 +28,7 @@ def test_its_columns_are_those_of_the_code(tmp_path: Path) -> None:
     path = history(tmp_path)
     assert [name for (name,) in rows(path, "SELECT name FROM pragma_table_info('requests')")] == ["id", *COLUMNS]
     sums = [name for (name,) in rows(path, "SELECT name FROM pragma_table_info('sums')")]
-    assert sums == ["kind", "quarter", "value", "model", *SUMMED, "first", "total"]
+    assert sums == ["dimension", "quarter", "value", "model", *SUMMED, "first", "total"]
     assert set(COLUMNS) >= NAMED
 
 
@@ -46,7 +46,7 @@ def test_an_older_file_keeps_all_it_has_and_reports_as_a_new_one(old: Path, tmp_
     with reading(path) as found:
         assert found.execute("SELECT * FROM requests").fetchall() == before
         group = BY["model"]
-        ((key, usage),) = read_usage(found, group.kind, [NOW, NOW + 1800], group.key).items()
+        ((key, usage),) = read_usage(found, group.dimension, [NOW, NOW + 1800], group.key).items()
         assert found.execute("SELECT count(*) FROM allowances").fetchone() == (1,)
     assert key == ("p1", "gpt-5.5")
     assert (usage.requests, usage.failed, usage.input, usage.cached, usage.searches) == (3, 1, 3000, 2700, 3)

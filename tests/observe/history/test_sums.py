@@ -29,8 +29,8 @@ _REQUESTS = st.builds(
     input=st.one_of(st.none(), st.integers(0, 10**9)),
     cached=st.one_of(st.none(), st.integers(0, 10**9)),
     output=st.integers(0, 10**6),
-    first=st.one_of(st.none(), st.integers(0, 10**7)),
-    total=st.integers(0, 10**7),
+    first_ms=st.one_of(st.none(), st.integers(0, 10**7)),
+    total_ms=st.integers(0, 10**7),
     outcome=st.sampled_from(["completed", "failed", "abandoned"]),
 )
 
@@ -47,15 +47,15 @@ def test_sums_of_many_writes_are_those_of_the_rows(
             write_requests(db, batch, Names(db))
     every = [one for batch in batches for one in batch]
     for name, group in BY.items():
-        found = read_usage(db, group.kind, [NOW, NOW + 900, NOW + 4 * 900], group.key)
+        found = read_usage(db, group.dimension, [NOW, NOW + 900, NOW + 4 * 900], group.key)
         total = whole(list(found.values()))
         answered = [one for one in every if one.outcome == "completed"]
         assert total.requests == len(every), name
         assert total.failed + total.abandoned == len(every) - len(answered)
         assert total.input == sum(one.input or 0 for one in every)
-        assert total.asked == sum(one.input or 0 for one in every if one.cached is not None)
-        assert total.total == Counter(step_of(one.total) for one in answered)
-        assert total.first == Counter(step_of(one.first) for one in answered if one.first is not None)
+        assert total.cacheable == sum(one.input or 0 for one in every if one.cached is not None)
+        assert total.total == Counter(step_of(one.total_ms) for one in answered)
+        assert total.first == Counter(step_of(one.first_ms) for one in answered if one.first_ms is not None)
     db.close()
 
 
@@ -77,7 +77,7 @@ def test_every_step_survives_in_the_file(tmp_path: Path) -> None:
     db = connect(path)
     for step in range(1, 256):  # one write each: they are joined in the file
         with transaction(db):
-            write_requests(db, [later(0, total=round(ms_of(step)), first=round(ms_of(256 - step)))], Names(db))
+            write_requests(db, [later(0, total_ms=round(ms_of(step)), first_ms=round(ms_of(256 - step)))], Names(db))
     (usage,) = read_usage(db, "account", [NOW, NOW + 900], lambda *_place: "all").values()
     assert len(usage.total) == len(usage.first) > 240 and usage.requests == 255
     assert sum(usage.total.values()) == sum(usage.first.values()) == 255
@@ -94,7 +94,7 @@ def test_periods_are_those_of_the_edges(tmp_path: Path) -> None:
     path = history(tmp_path, requests)
     db = connect(path)
     group = BY["day"]
-    found = read_usage(db, group.kind, edges, group.key)
+    found = read_usage(db, group.dimension, edges, group.key)
     assert {key: usage.requests for key, usage in found.items()} == {("0",): 2, ("1",): 2, ("3",): 1}
     uneven = read_usage(db, "account", [NOW + 1, NOW + 901], lambda at, *_place: at)
     assert [usage.requests for usage in uneven.values()] == [1]  # a quarter belongs to the period that it begins in
@@ -104,5 +104,5 @@ def test_periods_are_those_of_the_edges(tmp_path: Path) -> None:
 def test_the_cached_share_is_of_the_input_whose_share_is_known(tmp_path: Path) -> None:
     requests = [later(0, input=100, cached=80), later(1, input=900, cached=None)]
     with_path = history(tmp_path, requests)
-    assert rows(with_path, "SELECT input, asked, cached FROM sums WHERE kind = 0") == [(1000, 100, 80)]
-    assert Usage(asked=100, cached=80).cached_share == 0.8 and Usage().cached_share is None
+    assert rows(with_path, "SELECT input, cacheable, cached FROM sums WHERE dimension = 0") == [(1000, 100, 80)]
+    assert Usage(cacheable=100, cached=80).cached_share == 0.8 and Usage().cached_share is None

@@ -39,7 +39,7 @@ def test_a_request_comes_back_as_the_monitor_knew_it(tmp_path: Path) -> None:
         f"(SELECT text FROM names WHERE names.id = {name})" if name in NAMED else name for name in PastRequest._fields
     )
     assert rows(path, f"SELECT {named} FROM requests") == [tuple(REQUEST)]
-    assert (REQUEST.first, REQUEST.total, REQUEST.retries, REQUEST.aside, REQUEST.searches) == (1000, 4500, 1, 15, 2)
+    assert (REQUEST.first_ms, REQUEST.total_ms, REQUEST.retries, REQUEST.aside, REQUEST.searches) == (1000, 4500, 1, 15, 2)
     assert (REQUEST.expected, REQUEST.lost, REQUEST.stop) == (900, "the tools changed", "tool_use")
 
 
@@ -65,7 +65,7 @@ def test_two_writers_on_one_file_lose_nothing(tmp_path: Path) -> None:
     assert rows(path, "SELECT count(DISTINCT request), count(*) FROM requests") == [(1000, 1000)]
     with reading(path) as db:
         group = BY["session"]
-        found = read_usage(db, group.kind, [NOW - 900, NOW + 900], group.key)
+        found = read_usage(db, group.dimension, [NOW - 900, NOW + 900], group.key)
     assert {key: usage.requests for key, usage in found.items()} == {
         (f"s{n}",): (144 if n < 3 else 142) for n in range(7)
     }
@@ -242,7 +242,7 @@ def test_what_is_too_old_goes_with_its_names(tmp_path: Path) -> None:
     ]
     with reading(path) as found:
         group = BY["project"]
-        assert read_usage(found, group.kind, [0, NOW + 900], group.key).keys() == {("shop",)}
+        assert read_usage(found, group.dimension, [0, NOW + 900], group.key).keys() == {("shop",)}
 
 
 def test_a_file_that_is_too_large_loses_its_oldest(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_names_that_another_process_removed_are_written_again(tmp_path: Path) ->
         until(lambda: kept(path) == 1)
     with reading(path) as db:
         group = BY["project"]
-        assert read_usage(db, group.kind, [NOW - 900, NOW], group.key).keys() == {("shop",)}
+        assert read_usage(db, group.dimension, [NOW - 900, NOW], group.key).keys() == {("shop",)}
 
 
 def test_names_of_our_own_removal_are_written_again(tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ INSERT INTO "names" VALUES(11,'overloaded');
 INSERT INTO "names" VALUES(12,'Weekly');
 INSERT INTO "names" VALUES(13,'');
 CREATE TABLE requests (
-  id INTEGER PRIMARY KEY, request TEXT, ended INTEGER, first INTEGER, total INTEGER, endpoint INTEGER,
+  id INTEGER PRIMARY KEY, request TEXT, ended INTEGER, first_ms INTEGER, total_ms INTEGER, endpoint INTEGER,
   account INTEGER, asked INTEGER, served INTEGER, project INTEGER, session INTEGER, agent INTEGER, caller INTEGER,
   input INTEGER, cached INTEGER, output INTEGER, thinking INTEGER, aside INTEGER, searches INTEGER,
-  outcome INTEGER, status INTEGER, kind INTEGER, retries INTEGER, fallback INTEGER, stop INTEGER,
+  outcome INTEGER, http INTEGER, kind INTEGER, retries INTEGER, fallback INTEGER, stop INTEGER,
   expected INTEGER, lost INTEGER
 );
 INSERT INTO "requests" VALUES(1,'r0',1800000000000,NULL,4000,1,2,3,4,5,6,NULL,7,0,NULL,10,3,0,0,8,200,NULL,0,NULL,9,900,NULL);
