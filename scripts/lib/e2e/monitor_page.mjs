@@ -222,6 +222,7 @@ const CHECKS = {
     const port = await listening(relay, 0);
     const { page, context, faults } = await opened(browser, {}, `http://127.0.0.1:${port}${PREFIX}/monitor`);
     await shows(page, "#program", "model-proxy");
+    await showsHistory(page);
     expect(faults.length === 0, "it works under a prefix", faults);
     relay.close();
     relay.closeAllConnections();
@@ -259,8 +260,9 @@ const CHECKS = {
     const refused = await page.goto(`${url}/monitor`);
     expect(refused.status() === 401 && refused.headers()["www-authenticate"].startsWith("Basic realm="), "without a key the browser is asked for it", refused.status());
     await page.context().close();
-    const { context, faults } = await opened(browser, { httpCredentials: { username: "anybody", password: key } });
-    expect(faults.length === 0, "with the key page and stream work", faults);
+    const { page: served, context, faults } = await opened(browser, { httpCredentials: { username: "anybody", password: key } });
+    await showsHistory(served);
+    expect(faults.length === 0, "with the key page, stream and history work", faults);
     await context.close();
   },
 };
@@ -276,6 +278,12 @@ function relayed(request, response) {
   out.on("error", () => response.destroy());
   response.on("close", () => out.destroy());
   request.pipe(out);
+}
+
+async function showsHistory(page) {
+  await page.locator("#view-history").click();
+  await page.locator("#history .figures").waitFor({ state: "visible", timeout: LIMIT_MS });
+  await page.locator("#view-now").click();
 }
 
 async function sameNumbers(page, session) {

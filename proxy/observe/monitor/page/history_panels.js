@@ -1,9 +1,9 @@
 // The panels of the history: figures, pictures, allowances and tables.
 
 import { KeyedList, el, setAttribute, setHidden, setText } from "./dom.js";
-import { NOTHING, count, duration, milliseconds, moment, percent, share, tokens, whole } from "./format.js";
+import { NOTHING, duration, milliseconds, moment, percent, share, tokens, whole } from "./format.js";
 import { RANGES, periodName } from "./periods.js";
-import { CachePlot, FirstTextPlot, RequestsPlot, TokensPlot, WindowPlot, modelWords, unitOf } from "./plots.js";
+import { CachePlot, FirstTextPlot, RequestsPlot, TokensPlot, WindowPlot, modelWords } from "./plots.js";
 
 function panel(title, ...more) {
   const id = `history-${title.toLowerCase().replace(/\W+/g, "-")}`;
@@ -185,7 +185,7 @@ class UsageTable {
   update(title, rows) {
     setText(this.head, title);
     setAttribute(this.table, "aria-label", title);
-    setText(this.count, String(rows.length));
+    setText(this.count, whole(rows.reduce((sum, row) => sum + (row.others ?? 1), 0)));
     this.list.update(rows, (row) => row.key);
   }
 }

@@ -32,13 +32,13 @@ export function hourOf(at) {
 }
 
 // 23 Nov
-export function dateOf(at) {
+function dateOf(at) {
   const date = new Date(at * 1000);
   return `${date.getDate()} ${MONTHS[date.getMonth()]}`;
 }
 
 // Mon 23 Nov
-export function dayOf(at) {
+function dayOf(at) {
   return `${DAYS[new Date(at * 1000).getDay()]} ${dateOf(at)}`;
 }
 

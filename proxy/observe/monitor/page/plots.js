@@ -24,10 +24,6 @@ function levels(picture, top, words) {
   picture.level([[1 - FULL, words(top)], [0.5, words(top / 2)], [FULL, "0"]]);
 }
 
-export function unitOf(number) {
-  return number === 1 ? "request" : "requests";
-}
-
 // ---- tokens, a colour for each model
 
 export class TokensPlot {
@@ -193,7 +189,7 @@ export class FirstTextPlot extends LinePlot {
   }
 }
 
-export function firstWords({ first_p50: middle, first_p95: slow }) {
+function firstWords({ first_p50: middle, first_p95: slow }) {
   return middle === null ? "not known" : `half within ${milliseconds(middle)}, 95% within ${milliseconds(slow)}`;
 }
 
