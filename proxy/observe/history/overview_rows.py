@@ -34,10 +34,11 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """A model. `tokens`: of each period, in and out."""
+    """A model. `tokens`: of each period, in and out; `others`: the number of models in a row of the rest."""
 
     provider: str = ""
     model: str = ""
+    others: int = 0
     tokens: tuple[int, ...] = ()
     whole: UsageRow = field(default_factory=UsageRow)
 

@@ -69,7 +69,10 @@ BY: Mapping[str, Grouped] = {
     "model": Grouped("account", ("provider", "model"), lambda _at, account, model: (_label(account), model)),
     "provider": Grouped("account", ("provider",), lambda _at, account, _model: (_label(account),)),
     "account": Grouped("account", ("account",), lambda _at, account, _model: (account,)),
-    **{dimension: Grouped(dimension, (dimension,), lambda _at, value, _model: (value,)) for dimension in ("project", "session", "caller")},
+    **{
+        dimension: Grouped(dimension, (dimension,), lambda _at, value, _model: (value,))
+        for dimension in ("project", "session", "caller")
+    },
     "day": Grouped("account", ("day",), lambda at, _account, _model: (str(at),), "day"),
     "hour": Grouped("account", ("hour",), lambda at, _account, _model: (str(at),), "hour"),
 }

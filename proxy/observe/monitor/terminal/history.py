@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise, zip_longest
 from typing import Any, NamedTuple
 
-from proxy.observe.history.overview import MAX_MODELS
 from proxy.observe.history.overview_rows import ModelRow, OverviewRows, UsageRow, WindowRow
 from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.observe.monitor.terminal.cells import Line, Span, clean, fit_line, line_width, width_of, wrap
@@ -186,17 +185,14 @@ def _period_lines(rows: OverviewRows, view: View, width: int, now: float) -> Ite
 def _model_lines(rows: OverviewRows, view: View, width: int, now: float) -> Iterator[Line]:
     models = rows.models[:MAX_ROWS]
     most = max((model.whole.tokens for model in models), default=0)
-    lines = [
-        UsedLine(_model_name(one, place), one.whole, _part(one.whole.tokens, most), one.tokens)
-        for place, one in enumerate(models)
-    ]
+    lines = [UsedLine(_model_name(one), one.whole, _part(one.whole.tokens, most), one.tokens) for one in models]
     named = _named((line.name for line in lines), width)
     trend = _TRENDS[TIMES[view.time].title]
     return _table(f"Model:{named} {_USAGE} {trend}:{len(rows.periods)}? {_MORE}", lines, width, now, width // 8)
 
 
-def _model_name(model: ModelRow, place: int) -> str:
-    rest = "others" if place >= MAX_MODELS else "no model"
+def _model_name(model: ModelRow) -> str:
+    rest = f"{model.others} others" if model.others else "no model"
     return "/".join(filter(None, (model.provider, model.model))) or rest
 
 
