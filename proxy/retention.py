@@ -92,7 +92,7 @@ class Retention(Rows):
         "history.maxBytes",
         "PROXY_HISTORY_MAX_BYTES",
         512 * _MIB,
-        integer(_MIB, 2**50),
+        integer(1, 2**50),
         "The file of the history; when it is larger, the oldest requests go first.",
         fixed=True,
     )

@@ -17,8 +17,6 @@ from proxy.observe.log.file_log import FileLog
 from proxy.providers.accounts.allowance_store import FILE_NAME, AllowanceStore, read_kept
 from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
-from proxy.server.callers.callers import FILE_NAME as CALLERS
-from proxy.server.callers.callers import Meter, used_today
 from proxy.server.callers.keys import FILE_NAME as KEYS
 
 NOW = 1_800_000_000.0
@@ -134,20 +132,6 @@ async def test_allowances_of_another_version_are_told_of_and_begun_anew(tmp_path
     store.tell("p1", None, Allowance((AllowanceWindow("week", 5, NOW),)))
     await store.close()
     assert [provider for provider, _ in read_kept(tmp_path / FILE_NAME, NOW)] == ["p1"]
-
-
-@pytest.mark.parametrize("newer", [b'{"version": 2, "days": {}}', b'{"day": 20000', b"", b"[]"])
-async def test_what_callers_used_begins_anew_and_is_told_of(tmp_path: Path, newer: bytes) -> None:
-    path = tmp_path / CALLERS
-    path.write_bytes(newer)
-    notes = Notes()
-    meter = Meter(lambda: NOW, notes, folder=tmp_path)
-    await meter.load()
-    assert used_today(path, NOW) == {} and path.read_bytes() == newer
-    assert "callers_not_read" in str(notes.records)
-    meter.spent("anna", 7)
-    await meter.close()
-    assert used_today(path, NOW)["anna"].tokens == 7
 
 
 @pytest.mark.parametrize("newer", [b'{"version": 2, "keys": []}', b'{"version": 1, "keys": [', b"", b"[]"])

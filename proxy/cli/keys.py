@@ -14,8 +14,9 @@ from proxy.cli.paths import config_root, state_root
 from proxy.cli.printable import table
 from proxy.config import ConfigError
 from proxy.errors import PROGRAM, as_typed
-from proxy.server.callers.callers import FILE_NAME as USED_FILE
-from proxy.server.callers.callers import Used, used_today
+from proxy.observe.history.caller_use import CallerUse
+from proxy.observe.history.schema import FILE_NAME as HISTORY
+from proxy.server.callers.callers import used_today
 from proxy.server.callers.keys import (
     FILE_NAME,
     MAX_KEYS,
@@ -56,7 +57,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     path = config_root(context.environment) / FILE_NAME
     limits = _limits(arguments)
     if arguments.action == "list":
-        return _list(path, state_root(context.environment) / USED_FILE, context.program)
+        return _list(path, state_root(context.environment) / HISTORY, context.program)
     name = arguments.name
     if name is None or not is_name(name):
         raise ConfigError(
@@ -137,17 +138,17 @@ def _list(path: Path, used_path: Path, program: str) -> int:
         return 0
     used = used_today(used_path, time.time())
     heads = ("name", "made", "at a time", "a minute", "tokens a day", "requests today", "tokens today")
-    rows = [_row(key, used.get(key.name, Used())) for key in sorted(keys.values(), key=lambda key: key.name)]
+    rows = [_row(key, used.get(key.name)) for key in sorted(keys.values(), key=lambda key: key.name)]
     for line in table(heads, rows):
         say(line)
     return 0
 
 
-def _row(key: CallerKey, used: Used) -> tuple[str, ...]:
+def _row(key: CallerKey, used: CallerUse | None) -> tuple[str, ...]:
     limits = key.limits
     made = datetime.fromtimestamp(key.created, UTC).strftime("%Y-%m-%d")
     numbers = (limits.at_a_time, limits.per_minute, limits.tokens_per_day)
-    return (key.name, made, *_shown(numbers), *_shown((used.requests, used.tokens)))
+    return (key.name, made, *_shown(numbers), *_shown((used.requests, used.tokens) if used else (0, 0)))
 
 
 def _shown(numbers: Iterable[int | None]) -> list[str]:

@@ -15,6 +15,7 @@ from proxy.cli.command import APP, Command, Context, typed
 from proxy.cli.config_command import CONFIG
 from proxy.cli.doctor.command import DOCTOR
 from proxy.cli.health import HEALTH
+from proxy.cli.history.command import HISTORY, REPORT
 from proxy.cli.keys import KEYS
 from proxy.cli.launch.command import CLAUDE, CODEX, ENV
 from proxy.cli.launch.completion import COMPLETION
@@ -39,6 +40,7 @@ VERSION = Command("version", "print the version", _print_version)
 
 COMMANDS = (
     *(SERVE, CLAUDE, CODEX, ENV, MONITOR, DEMO, AUTH, KEYS, USAGE, CACHE, MODELS),
+    *(REPORT, HISTORY),
     *(CONFIG, DOCTOR, HEALTH, CAPTURES, SANDBOX, SERVICE, COMPLETION, VERSION),
 )
 DEFAULT = SERVE.name

@@ -10,7 +10,6 @@ import errno
 import gc
 import logging
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -74,11 +73,8 @@ class _Unused:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The decisions before the listener opens.
-
-    kept    the folder of what is kept over restarts
-    screen  shows the log's warnings while the monitor is on the terminal, None when it will not be
-    """
+    """The decisions before the listener opens. `screen`: shows the log's warnings while the monitor is on the terminal,
+    None when it will not be."""
 
     context: Context
     file: ConfigFile
@@ -87,7 +83,6 @@ class _Start:
     captures: FolderCaptures | None
     stop: Stop
     sandbox: bool
-    kept: Path
     screen: LogNotices | None
     unused: _Unused | None
 
@@ -100,10 +95,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     stop = stop_event()
     async with AsyncExitStack() as stack:
         sandbox = bool(arguments.sandbox or arguments.sandbox_script)
-        kept = state_root(context.environment)
         if sandbox:
-            # simulated accounts have no owner, so nothing of them is kept
-            kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{PROGRAM}-sandbox-")))
             simulated = await start_sandbox(stack, arguments.sandbox_script)
             context = dataclasses.replace(context, environment={**context.environment, **simulated})
         file = ConfigFile(context)
@@ -116,7 +108,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         captures = _open_captures(file.config, context.environment, log)
         try:
             unused = _Unused(arguments.until_unused, arguments.unused_after) if arguments.until_unused else None
-            return await _serve(_Start(context, file, proxies, log, captures, stop, sandbox, kept, screen, unused))
+            return await _serve(_Start(context, file, proxies, log, captures, stop, sandbox, screen, unused))
         finally:
             if captures is not None:
                 await asyncio.to_thread(captures.close, CAPTURE_FLUSH_S)
@@ -192,7 +184,7 @@ async def _serve(start: _Start) -> int:
         proxies=start.proxies,
         entries=start.context.providers,
         packed_bodies=True,
-        state_dir=start.kept,
+        state_dir=start.state_root,
         caller_keys=file.root / KEYS,
         command=start.context.program,
     )
@@ -233,9 +225,8 @@ async def _until_stopped(start: _Start, app: web.Application, listener: Listener
             await start.stop.wait()
         await _end(app, listener)
         return
-    monitor = app[STATE].monitor
-    _tell(monitor, start)
-    await watched(start.context.environment, start.stop, monitor, start.screen, said, partial(_end, app, listener))
+    _tell(app[STATE].monitor, start)
+    await watched(start.context.environment, start.stop, app[STATE], start.screen, said, partial(_end, app, listener))
 
 
 async def _end(app: web.Application, listener: Listener) -> None:

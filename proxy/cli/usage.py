@@ -122,18 +122,20 @@ def _lines(report: UsageReport) -> list[str]:
     if not sys.stdout.isatty() or not report.known.windows:
         return report.lines()
     indent = "  "
-    return [report.title, *(indent + line for line in bars(report.known, _terminal(len(indent) * 2), time.time()))]
+    terminal = terminal_of_output(len(indent) * 2)
+    return [report.title, *(indent + line for line in bars(report.known, terminal, time.time()))]
 
 
-def _terminal(indent: int) -> Terminal:
+def terminal_of_output(indent: int = 0) -> Terminal:
     """The abilities of the standard output, less `indent` columns."""
     colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    encoding = sys.stdout.encoding or "ascii"
     try:
-        "█░".encode(sys.stdout.encoding or "ascii")
+        "█░".encode(encoding)
         blocks = True
     except (UnicodeError, LookupError):
         blocks = False
-    return Terminal(shutil.get_terminal_size().columns - indent, colours, blocks)
+    return Terminal(shutil.get_terminal_size().columns - indent, colours, blocks, encoding)
 
 
 #: Columns: most and least of a bar, most of a title before it, most of the words after it before the bar gets shorter.
@@ -151,14 +153,16 @@ _RED, _YELLOW, _GREEN, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[32m", "\x1b[0m"
 class Terminal:
     """The abilities of the terminal.
 
-    columns  its width
-    colours  whether it supports and wants colours
-    blocks   whether it can write block characters
+    columns   its width
+    colours   whether it supports and wants colours
+    blocks    whether it can write block characters
+    encoding  of what it is written
     """
 
     columns: int = 80
     colours: bool = False
     blocks: bool = True
+    encoding: str = "utf-8"
 
 
 def bars(known: Allowance, terminal: Terminal, now: float) -> list[str]:

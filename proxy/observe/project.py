@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from proxy.core.hiding.texts import redacted_text
+
 #: Labels of a working-directory line; clients changed the wording over time.
 LABELS = ("Primary working directory:", "Working directory:", "Current working directory:")
 
@@ -115,8 +117,14 @@ def _path_of_line(line: str) -> str | None:
     for label in LABELS:
         if line.startswith(label):
             path = line.removeprefix(label).strip()
-            return path if 0 < len(path) <= MAX_PATH else None
+            return path if _is_path(path) else None
     return None
+
+
+def _is_path(text: str) -> bool:
+    """Whether it is an absolute path, and no words of a prompt."""
+    whole = text.startswith("/") or _WINDOWS.match(text) is not None
+    return whole and len(text) <= MAX_PATH and "\n" not in text
 
 
 def _element(text: str, limit: int) -> tuple[int, str] | None:
@@ -126,7 +134,7 @@ def _element(text: str, limit: int) -> tuple[int, str] | None:
         start = at + len("<cwd>")
         end = text.find("<", start, min(limit, start + MAX_PATH))  # not "</cwd>": many openings stay linear
         path = text[start:end].strip() if end >= 0 and text.startswith("</cwd>", end) else ""
-        if path and "\n" not in path:
+        if _is_path(path):
             return at, path
         at = text.find("<cwd>", start, limit)
     return None
@@ -142,8 +150,9 @@ def project_name(path: str) -> str | None:
 
 
 def _shown(name: str) -> str | None:
-    """Removes characters that could move a cursor."""
-    return "".join(c if c.isprintable() else "?" for c in name[:MAX_NAME]).strip() or None
+    """Removes characters that could move a cursor, and what looks like a key."""
+    shown = "".join(c if c.isprintable() else "?" for c in name[:MAX_NAME]).strip()
+    return redacted_text(shown) or None
 
 
 def _repository_name(path: str) -> str | None:

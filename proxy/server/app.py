@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from aiohttp import ClientSession, web
 
@@ -35,7 +36,7 @@ from proxy.providers.upstream.client import client_session
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
 from proxy.retention import DAY_S, Retention
-from proxy.server.callers.callers import Callers, Meter
+from proxy.server.callers.callers import Callers, Meter, used_today
 from proxy.server.callers.keys import KeyFile
 from proxy.server.edge import edge
 from proxy.server.request.accounts import Sessions
@@ -98,6 +99,7 @@ ROUTES: tuple[ClientRoute, ...] = (
 _NO_LIMIT = 0
 
 _DEFAULT_TIMES = Tuning()
+T = TypeVar("T")
 
 
 def create_app(
@@ -154,23 +156,33 @@ def create_app(
         entries=entries,
         questions=_questions(observers[0], clock, state_dir, current()),
         metrics=Metrics(__version__, [entry.label for entry in entries]) if current().metrics else None,
-        callers=_callers(caller_keys, Meter(clock, observers[0], folder=state_dir), observers[0]),
+        callers=_callers(caller_keys, Meter(clock), observers[0]),
         history=state_dir / HISTORY if state_dir is not None and current().history else None,
         command=command,
     )
 
     lent = partial(Services, current, config_dir, log=state.log, clock=clock, sleep=sleep, random=chance, tuning=tuning)
-    return _application(state, partial(_serving, state, proxies or OutboundProxies(), tuning, lent))
+    return _application(state, partial(_serving, state, state_dir, proxies or OutboundProxies(), tuning, lent))
 
 
 async def _serving(
-    state: AppState, proxies: OutboundProxies, tuning: Tuning, lent: Callable[..., Services], _app: web.Application
+    state: AppState,
+    state_dir: Path | None,
+    proxies: OutboundProxies,
+    tuning: Tuning,
+    lent: Callable[..., Services],
+    _app: web.Application,
 ) -> AsyncIterator[None]:
     """Runs everything that lives as long as the application."""
     async with _connections(proxies, tuning, state.clock) as (http, direct, tokenizer):
         more = {"allowances": state.allowances, "happened": state.monitor.happened, "models": state.catalogs.lists}
         services = lent(http=http, direct=direct, tokenizer=tokenizer, **more)
-        async with _counting(state), _remembering(state), _history(state), _running(state, state.entries, services):
+        async with (
+            _counting(state),
+            _remembering(state),
+            _history(state, state_dir),
+            _running(state, state.entries, services),
+        ):
             yield
 
 
@@ -254,38 +266,52 @@ async def _remembering(state: AppState) -> AsyncIterator[None]:
     state.monitor.allowances = lambda: watched_rows(state)
     state.monitor.finished(state.callers.finished)
     await state.allowances.load()
-    await state.callers.meter.load()
     await asyncio.to_thread(state.catalogs.lists.read)
     try:
         yield
     finally:
-        await state.callers.meter.close()
         await state.allowances.close()
 
 
 @asynccontextmanager
-async def _history(state: AppState) -> AsyncIterator[None]:
-    """Writes the history, if it is kept."""
-    if state.history is None:
+async def _history(state: AppState, folder: Path | None) -> AsyncIterator[None]:
+    """Writes the history, if it is kept, and what callers use."""
+    if folder is None or (state.history is None and state.callers.file is None):
         yield
         return
-    loop, keep = asyncio.get_running_loop(), state.config().section(Retention)
-
-    def tell(problem: str) -> None:
-        words = f"the history is not kept: {problem}" if problem else "the history is kept again"
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(state.monitor.notice, "warn" if problem else "info", words)
-
-    bounds = HistoryBounds(keep.history_days, keep.history_bytes)
-    writer = HistoryWriter(state.history, state.log, bounds, wall=state.clock, tell=tell)
-    state.monitor.finished(writer.finished)
-    state.monitor.remembers = True
-    state.allowances.reported = lambda label, known: writer.reported(rows_of(label, known, state.clock()))
+    meter, keep = state.callers.meter, state.config().section(Retention)
+    later = partial(_later, asyncio.get_running_loop())
+    writer = HistoryWriter(
+        folder / HISTORY,
+        state.log,
+        HistoryBounds(keep.history_days, keep.history_bytes),
+        wall=state.clock,
+        used=partial(later, meter.told),
+        tell=partial(later, partial(_tell_history, state.monitor)),
+    )
+    meter.keep = writer.put
+    if state.callers.file is not None:
+        meter.told(await asyncio.to_thread(used_today, writer.path, state.clock()))
+    if state.history is not None:
+        state.monitor.finished(writer.put)
+        state.monitor.remembers = True
+        state.allowances.reported = lambda label, known: writer.reported(rows_of(label, known, state.clock()))
     writer.start()
     try:
         yield
     finally:
         await asyncio.to_thread(writer.close)
+
+
+def _later(loop: asyncio.AbstractEventLoop, call: Callable[[T], None], value: T) -> None:
+    """Calls something on the loop, from a thread that may outlive it."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call, value)
+
+
+def _tell_history(monitor: MonitorState, problem: str) -> None:
+    level, words = ("warn", f"the history is not kept: {problem}") if problem else ("info", "the history is kept again")
+    monitor.notice(level, words)
 
 
 @asynccontextmanager

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from proxy.cli.command import Context
 from proxy.cli.main import main
+from proxy.observe.history.caller_use import CallerUse, write_use
+from proxy.observe.history.schema import FILE_NAME, connect
 from proxy.server.callers.callers import DAY_S
 from proxy.server.callers.keys import KeyLimits, digest_of, read_keys
 
@@ -58,7 +60,8 @@ def test_the_list_tells_limits_and_what_was_used_today(terminal: Terminal) -> No
     terminal.run("add", "anna", "--tokens-per-day", "5000000")
     state = terminal.home / ".local" / "state" / "model-proxy"
     state.mkdir(parents=True)
-    (state / "callers.json").write_text(json.dumps({"day": int(time.time()) // DAY_S, "used": {"anna": [3, 1234]}}))
+    with closing(connect(state / FILE_NAME)) as db:
+        write_use(db, [CallerUse(int(time.time()) // DAY_S, "anna", 3, 1234)])
     heads, anna, bert = (line.split() for line in terminal.run("list")[1].splitlines())
     assert heads[:2] == ["name", "made"]
     assert (anna[0], *anna[2:]) == ("anna", "-", "-", "5,000,000", "3", "1,234")

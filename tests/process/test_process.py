@@ -351,7 +351,9 @@ async def test_the_log_knows_neither_prompts_nor_tokens(sandbox: Sandbox, tmp_pa
         renewed = json.loads(stored.read_text())
         proxy.signal(signal.SIGTERM)
         assert await proxy.ended() == 0
-        written = "".join(path.read_text() for path in (tmp_path / "state").rglob("*") if path.is_file())
+        written = "".join(
+            path.read_text(errors="replace") for path in (tmp_path / "state").rglob("*") if path.is_file()
+        )
         said = written + proxy.out.decode() + proxy.err.decode()
     secrets = [record[key] for record in (tokens, renewed) for key in ("access", "refresh")]
     assert not [secret for secret in (PROMPT, "caller-secret", *secrets) if secret in said]

@@ -38,8 +38,8 @@ def past(hours: float, model: str, **values: Any) -> PastRequest:
         "endpoint": "messages",
         "account": "p1",
         "outcome": "completed",
-        "total": 900,
-        "first": 100,
+        "total_ms": 900,
+        "first_ms": 100,
     }
     counted = {"input": 1000, "output": 10, "cached": 750, "aside": 0, "searches": 0, "retries": 0}
     ended = round(1000 * (NOW - hours * HOUR))

@@ -154,7 +154,7 @@ async def test_a_stream_adds_up_to_the_whole_answer(live: Live, path: str) -> No
     else:
         assert added["status"] == "completed" and added["tools"] == asked["tools"]
     assert without_ids(added) == without_ids(whole.json)
-    assert live.watcher.last[-1] == Completed(200)
+    assert live.watcher.last[-1] == Completed(200, "tool_use")
 
 
 def whole_of(path: str, answer: Answer, *, include_usage: bool = False, cut: bool = False) -> dict[str, Any]:
@@ -302,7 +302,7 @@ async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Liv
     last = [{"type": "message_delta", "delta": end, "usage": usage}, {"type": "message_stop"}]
     use(live, Fake("p2", played(CALL, last)))
     answer = await ask_both(live, path, stream=stream)
-    assert answer.status == 200 and live.watcher.last[-1] == Completed(200)
+    assert answer.status == 200 and live.watcher.last[-1] == Completed(200, "max_tokens")
     whole = whole_of(path, answer, cut=True) if stream else answer.json
     if path == CHAT:
         assert whole["choices"][0]["finish_reason"] == "length"

@@ -53,7 +53,7 @@ def test_no_route_changes_the_proxy_or_shows_a_credential() -> None:
     told = {route.path for route in ROUTES} - taken - watching
     assert told == {"/healthz", "/readyz", "/api/hello", "/v1/models", "/v1/models/{id}"}
     accounts = {"/v1/account/limits", "/.well-known/ccr/account"}
-    assert watching <= {"/monitor", "/monitor/events", "/monitor/page/{id}", "/metrics"} | accounts
+    assert watching <= {"/monitor", "/monitor/events", "/monitor/history", "/monitor/page/{id}", "/metrics"} | accounts
 
 
 #: Settings that switch every route on.

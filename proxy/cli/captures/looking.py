@@ -9,7 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from proxy.cli.captures.selection import Head, age, all_of, chosen, folder_of, head_of, named, of_session, older_than
+from proxy.cli.ages import age
+from proxy.cli.captures.selection import Head, all_of, chosen, folder_of, head_of, named, of_session, older_than
 from proxy.cli.command import Command, Context, say
 from proxy.cli.printable import amount, counted, cut, one_line, printable, table
 from proxy.config import ConfigError

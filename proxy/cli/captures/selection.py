@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,9 +15,6 @@ from proxy.config import ConfigError
 from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import METADATA, SUMMARY, TRAFFIC
 from proxy.observe.capture.reading.folder import CaptureFolder, capture_at, captures_in
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_AGE = re.compile(r"(\d{1,9})([smhd])")
 
 #: Captures listed when a prefix fits several.
 _NAMED = 5
@@ -111,11 +107,3 @@ def older_than(seconds: float | None, captures: Iterable[CaptureFolder]) -> list
         return [*captures]
     limit = time.time() - seconds
     return [one for one in captures if one.begun_s < limit]
-
-
-def age(text: str) -> int:
-    """Parses `7d`, `12h`, `30m` or `45s` as seconds. Raises ArgumentTypeError."""
-    found = _AGE.fullmatch(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number with s, m, h or d, like 7d")
-    return int(found[1]) * _UNITS[found[2]]

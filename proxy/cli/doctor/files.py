@@ -14,7 +14,7 @@ from proxy.auth.store import CredentialFile
 from proxy.cli.config_file import FILE_NAME
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, is_file, nearest_folder, note, ok, own_id, warn
 from proxy.cli.paths import FOLDER_VARIABLE
-from proxy.cli.printable import amount, counted
+from proxy.cli.printable import amount, counted, one_line
 from proxy.core.allowances.accounts import DEFAULT
 from proxy.loading import settings_of
 from proxy.observe.capture.layout import TRAFFIC
@@ -223,4 +223,42 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in names)
 
 
-FILES = Group("files", "Files and rights", (check_credentials, check_leftovers, check_state, check_captures))
+def check_history(setup: Setup) -> Sequence[Finding]:
+    """Checks whether the history is whole, and can be written."""
+    from proxy.observe.history.schema import FILE_NAME as HISTORY
+
+    path = setup.state_root / HISTORY
+    if not setup.config.history:
+        source = setup.file.source("history.enabled") if setup.file is not None else None
+        why = "reports and the monitors' History know nothing of this time"
+        return [note("the history is off", why, setup.unset(source or "PROXY_HISTORY"))]
+    if not os.access(setup.state_root, os.R_OK | os.X_OK) or not path.exists():  # `check_state` tells the rest
+        return []
+    if not is_file(path):
+        return [warn(f"{path} is no file", "the history is not kept", f"mv {_quoted(path)} {_quoted(path)}.old")]
+    if not os.access(path, os.R_OK | os.W_OK):
+        return [warn(f"{path} cannot be written", "the history is not kept", usable_again(path, setup))]
+    return [_history(path, setup)]
+
+
+def _history(path: Path, setup: Setup) -> Finding:
+    import sqlite3
+
+    from proxy.observe.history.schema import NewerHistory, reading
+    from proxy.observe.history.writer import problem_of
+
+    try:
+        with reading(path) as db:
+            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            (count,) = db.execute("SELECT count(*) FROM requests").fetchone()
+    except (sqlite3.Error, OSError, NewerHistory) as error:
+        found, count = problem_of(error), 0
+    if found == "ok":
+        return ok(f"the history has {counted(count, 'request')} in {amount(_stat_size(path))}")
+    why = "it is not kept, and reports say less than there was, or nothing"
+    return warn(f"{path}: {one_line(str(found))}", why, f"{setup.program} history clear")
+
+
+FILES = Group(
+    "files", "Files and rights", (check_credentials, check_leftovers, check_state, check_captures, check_history)
+)

@@ -16,6 +16,7 @@ from proxy.cli.config_file import ConfigFile
 from proxy.cli.launch.client_environment import served_model
 from proxy.cli.models import offering
 from proxy.cli.monitor.full_screen import full_screen, obstacle
+from proxy.cli.monitor.histories import of_demo
 from proxy.cli.monitor.running_proxy import RunningProxy, running_proxy
 from proxy.cli.paths import config_root, state_root
 from proxy.cli.signals import Stop, stop_event
@@ -69,7 +70,8 @@ async def _attached(proxy: RunningProxy, context: Context) -> int:
     if watch.unfit is not None:
         raise watch.unfit
     setup = (f"Attached to {proxy.url}", "q leaves; the proxy goes on.")
-    async with full_screen(context.environment, watch.look, View(setup=setup, attached=True), stop) as watcher:
+    view = View(setup=setup, attached=True)
+    async with full_screen(context.environment, watch.look, proxy.history, view, stop) as watcher:
         polling = asyncio.create_task(watch.poll(stop))
         await stop.wait()
         polling.cancel()
@@ -132,7 +134,10 @@ async def _run_demo(_arguments: argparse.Namespace, context: Context) -> int:
 
     demo, stop = Demo(), stop_event()
     view = View(setup=tuple(_setup(context)))
-    async with full_screen(context.environment, lambda: ShownSnapshot(demo.snapshot()), view, stop) as watcher:
+    async with (
+        of_demo() as history,
+        full_screen(context.environment, lambda: ShownSnapshot(demo.snapshot()), history, view, stop) as watcher,
+    ):
         await stop.wait()
     if watcher.error is not None:
         raise ProxyError(f"the monitor failed: {watcher.error!r}")

@@ -12,13 +12,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from proxy.cli.command import APP
+from proxy.cli.monitor.histories import Read, of_application, on_loop
 from proxy.cli.signals import Stop
 
 if TYPE_CHECKING:
     from proxy.observe.monitor.snapshot import Snapshot
-    from proxy.observe.monitor.state import MonitorState
     from proxy.observe.monitor.terminal.view import View
     from proxy.observe.monitor.terminal.watcher import ShownSnapshot, Watcher
+    from proxy.server.request.state import AppState
 
 
 #: Seconds after which a busy loop's last snapshot is shown again.
@@ -69,7 +70,7 @@ class LoopSnapshots:
 
 @asynccontextmanager
 async def full_screen(
-    environment: Mapping[str, str], look: Callable[[], ShownSnapshot], view: View, stop: Stop
+    environment: Mapping[str, str], look: Callable[[], ShownSnapshot], history: Read, view: View, stop: Stop
 ) -> AsyncIterator[Watcher]:
     """Gives the terminal to the monitor while inside. `stop` is set when the user quits, when the terminal is closed,
     and when the monitor fails: `Watcher.error` has it then."""
@@ -82,7 +83,9 @@ async def full_screen(
         with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(stop.set)
 
-    watcher = Watcher(look, ended, lambda: Display(environment), view=view, ours=in_foreground)
+    watcher = Watcher(
+        look, ended, lambda: Display(environment), view=view, history=on_loop(history), ours=in_foreground
+    )
     stop.before_exit = watcher.give_back
     # Before curses starts: it would stop the process in the middle of a drawing.
     loop.add_signal_handler(signal.SIGTSTP, watcher.pause)
@@ -128,7 +131,7 @@ class LogNotices:
 async def watched(
     environment: Mapping[str, str],
     stop: Stop,
-    monitor: MonitorState,
+    state: AppState,
     notices: LogNotices,
     setup: str,
     drain: Callable[[], Awaitable[None]],
@@ -137,7 +140,7 @@ async def watched(
     ends the proxy in the same way, and is reported afterwards."""
     from proxy.observe.monitor.terminal.view import View
 
-    loop = asyncio.get_running_loop()
+    loop, monitor = asyncio.get_running_loop(), state.monitor
 
     def notice(level: str, message: str) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended
@@ -147,7 +150,8 @@ async def watched(
     view = View(setup=tuple(setup.splitlines()))
     try:
         with monitor.watch():
-            async with full_screen(environment, LoopSnapshots(monitor.snapshot), view, stop) as watcher:
+            look = LoopSnapshots(monitor.snapshot)
+            async with full_screen(environment, look, of_application(state), view, stop) as watcher:
                 await stop.wait()
                 watcher.stopping()
                 await drain()

@@ -1,13 +1,13 @@
-"""Asks a running proxy for its monitor's snapshot, with the caller key of this machine's settings, and directly,
-whatever outgoing proxies the environment names."""
+"""Asks a running proxy for its monitor's snapshot, and for its history, with the caller key of this machine's settings,
+and directly, whatever outgoing proxies the environment names."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from proxy.cli.banner import reachable
@@ -43,14 +43,9 @@ class RunningProxy:
 
     async def snapshot(self) -> Snapshot:
         """Its monitor's current snapshot. Raises ProxyError, with what to do next."""
-        from aiohttp import ClientError
-
         from proxy.observe.monitor.snapshot import of_json
 
-        try:
-            status, raw = await self._get()
-        except (ClientError, TimeoutError, OSError) as error:
-            raise ProxyError(f"no proxy answers at {self.url}{_why(error)}. {self._cure()}") from None
+        status, raw = await self._get(self.url)
         if status != 200:
             raise ProxyError(self._refused(status, raw))
         try:
@@ -58,15 +53,30 @@ class RunningProxy:
         except (ValueError, RecursionError) as error:
             raise ProxyError(f"{self.url} answers something else than a monitor: {error}", kind="bad_answer") from None
 
-    async def _get(self) -> tuple[int, bytes]:
-        """The status and the body; a longer one is cut, and so no JSON."""
-        async with self._session.get(self.url, headers=self._headers, allow_redirects=False) as answer:
-            read = bytearray()
-            async for chunk in answer.content.iter_any():
-                read += chunk
-                if len(read) > MAX_ANSWER_BYTES:
-                    break
-            return answer.status, bytes(read)
+    async def history(self, edges: Sequence[float]) -> Any:
+        """Its history between these times, as plain data. Raises ProxyError."""
+        status, raw = await self._get(f"{self.url}/history?edges={','.join(f'{edge:.0f}' for edge in edges)}")
+        if status != 200:
+            raise ProxyError(_message(raw) or self._refused(status, raw))
+        try:
+            return json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise ProxyError(f"{self.url}/history answers something else than a history: {error}") from None
+
+    async def _get(self, url: str) -> tuple[int, bytes]:
+        """The status and the body; a longer one is cut, and so no JSON. Raises ProxyError."""
+        from aiohttp import ClientError
+
+        try:
+            async with self._session.get(url, headers=self._headers, allow_redirects=False) as answer:
+                read = bytearray()
+                async for chunk in answer.content.iter_any():
+                    read += chunk
+                    if len(read) > MAX_ANSWER_BYTES:
+                        break
+                return answer.status, bytes(read)
+        except (ClientError, TimeoutError, OSError) as error:
+            raise ProxyError(f"no proxy answers at {self.url}{_why(error)}. {self._cure()}") from None
 
     def _cure(self) -> str:
         return f"Start one with `{self._program}`, or name the address of another with --url"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ from proxy.observe.monitor.snapshot import AllowanceRow
 
 #: Windows whose newest sample is remembered.
 MAX_WINDOWS = 1_000
+#: Ends that differ by less are one: services compute them from the time that is left.
+_SAME_END_S = 60.0
 
 
 class Sample(NamedTuple):
@@ -22,24 +25,22 @@ class Sample(NamedTuple):
     resets: int | None
 
 
-class Samples:
+class SampledWindows:
     """Tells which reports of windows are news."""
 
     def __init__(self) -> None:
-        self._newest: dict[tuple[str, str, str], tuple[float, int | None]] = {}
+        self._newest: dict[tuple[str, str, str], tuple[float, float | None]] = {}
 
     def changed(self, rows: Iterable[AllowanceRow]) -> Iterator[Sample]:
-        """The samples of windows whose use or end is another one than before. Ends that differ by less than a minute
-        are one: services compute them from the time that is left."""
+        """The samples of windows whose use or end is another one than that of the sample before."""
         for row in rows:
-            if row.reset:  # its use is unknown
+            place, ends = (row.provider, row.window, row.limit), row.resets_at
+            if row.reset or not all(map(math.isfinite, (row.used, row.as_of, ends or 0.0))):  # its use is unknown
                 continue
-            place = row.provider, row.window, row.limit
-            resets = None if row.resets_at is None else round(row.resets_at / 60)
-            if self._newest.get(place) == (row.used, resets):
+            used, before = self._newest.get(place, (None, None))
+            if used == row.used and (ends == before or (ends and before and abs(ends - before) < _SAME_END_S)):
                 continue
             if len(self._newest) >= MAX_WINDOWS:
                 self._newest.clear()
-            self._newest[place] = row.used, resets
-            ends = None if row.resets_at is None else round(1000 * row.resets_at)
-            yield Sample(*place, round(1000 * row.as_of), row.used, ends)
+            self._newest[place] = row.used, ends
+            yield Sample(*place, round(1000 * row.as_of), row.used, None if ends is None else round(1000 * ends))

@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest
-from proxy.observe.history.sums import KINDS, QUARTER_S, SUMMED
+from proxy.observe.history.sums import DIMENSIONS, QUARTER_S, SUMMED
 from proxy.observe.history.usage import Usage
 
 #: Turns of a conversation that are read at most, the newest.
@@ -33,12 +33,12 @@ def conversations(db: sqlite3.Connection, since: float, until: float, most: int)
     sums = ", ".join(f"sum({name})" for name in SUMMED)
     rows = db.execute(
         f"SELECT value, text, {sums} FROM sums JOIN names ON names.id = value"
-        " WHERE kind = ? AND quarter >= ? AND quarter < ? AND text != ''"
-        " GROUP BY value ORDER BY max(quarter) DESC LIMIT ?",
-        (KINDS["session"], int(since // QUARTER_S), -int(-until // QUARTER_S), most),
+        " WHERE dimension = ? AND quarter >= ? AND quarter < ? AND text != ''"
+        " GROUP BY value ORDER BY (SELECT max(ended) FROM requests WHERE session = value) DESC LIMIT ?",
+        (DIMENSIONS["session"], int(since // QUARTER_S), -int(-until // QUARTER_S), most),
     ).fetchall()
-    found = [_conversation(db, number, name, Usage(*counts)) for number, name, *counts in rows]
-    return sorted((one for one in found if one is not None), key=lambda one: -one.ended)
+    found = (_conversation(db, number, name, Usage(*counts)) for number, name, *counts in rows)
+    return [one for one in found if one is not None]
 
 
 _TEXT = "(SELECT text FROM names WHERE names.id = requests.{})"
@@ -46,7 +46,7 @@ _LAST = ", ".join(_TEXT.format(name) for name in ("account", "served", "project"
 
 
 def _conversation(db: sqlite3.Connection, number: int, name: str, usage: Usage) -> Conversation | None:
-    began = db.execute("SELECT min(ended - total) FROM requests WHERE session = ?", (number,)).fetchone()[0]
+    began = db.execute("SELECT min(ended - total_ms) FROM requests WHERE session = ?", (number,)).fetchone()[0]
     last = db.execute(
         f"SELECT ended, {_LAST} FROM requests WHERE session = ? ORDER BY ended DESC LIMIT 1", (number,)
     ).fetchone()

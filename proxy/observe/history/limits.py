@@ -43,10 +43,10 @@ class WindowPast:
 _PLACE = 'account, "window", "limit"'
 _WITHIN = "FROM allowances WHERE at >= ?1 AND at < ?2"
 #: Of a group SQLite takes the row that has the maximum. This is the newest sample of each window before a moment, if
-#: its period went on then.
+#: its period went on then; one whose end is not known goes on for a month.
 _BEFORE = (
     f"SELECT {_PLACE}, max(at) AS at, used, resets FROM allowances WHERE at < ?1"
-    f" GROUP BY {_PLACE} HAVING resets IS NULL OR resets > ?1"
+    f" GROUP BY {_PLACE} HAVING resets > ?1 OR (resets IS NULL AND max(at) > ?1 - {31 * 24 * 3600 * 1000})"
 )
 _ALL = f"SELECT {_PLACE}, at, used, resets {_WITHIN}"
 #: The last sample of each step of time, and that with the most use.
@@ -70,7 +70,7 @@ def windows(db: sqlite3.Connection, since: float, until: float, steps: int = 0) 
     for account, window, limit, at, used, resets in db.execute(query, (1000 * since, 1000 * until, *more)):
         sample = UsedAt(at / 1000, used, None if resets is None else resets / 1000)
         found.setdefault((account, window, limit), []).append(sample)
-    return [WindowPast(*place, tuple(samples)) for place, samples in found.items()]
+    return [WindowPast(*place, tuple(some)) for place, some in found.items()]
 
 
 def curve(samples: Sequence[UsedAt], now: float) -> list[UsedAt]:
@@ -97,20 +97,31 @@ def thinned(samples: Sequence[UsedAt], most: int) -> list[UsedAt]:
     ]
 
 
-def spent_at(samples: Sequence[UsedAt], now: float) -> float | None:
-    """When the window will be spent at the pace of the last hours, in seconds since 1970; None if it will not be before
-    it is reset, or if that is not known."""
+def pace(samples: Sequence[UsedAt], now: float) -> float | None:
+    """The per cent a second that were used in the last hours; None if that is not known, or does not matter: the window
+    is spent, or was reset since."""
     if not samples:
         return None
     last = samples[-1]
     if last.used >= FULL or (last.resets_at is not None and last.resets_at <= now):
         return None
+    if last.at < now - PACE_S:
+        return 0.0  # else there would be another sample
     first = _begin(samples, last, now)
-    if last.at - first.at < LEAST_S or last.used <= first.used:
+    if last.at - first.at < LEAST_S:
         return None
-    # nothing was used since the last sample, else there would be another one
-    pace = (last.used - first.used) / (now - first.at)
-    end = now + (FULL - last.used) / pace
+    # nothing was used since the last sample, either
+    return max(0.0, last.used - first.used) / (now - first.at)
+
+
+def spent_at(samples: Sequence[UsedAt], now: float) -> float | None:
+    """When the window will be spent at the pace of the last hours, in seconds since 1970; None if it will not be before
+    it is reset, or if that is not known."""
+    a_second = pace(samples, now)
+    if not a_second:
+        return None
+    last = samples[-1]
+    end = now + (FULL - last.used) / a_second
     return None if last.resets_at is not None and end >= last.resets_at else end
 
 

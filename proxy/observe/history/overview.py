@@ -45,7 +45,7 @@ def overview(db: sqlite3.Connection, edges: Sequence[float], now: float) -> dict
                 or not known
     """
     by_model = BY["model"]
-    found = read_usage(db, by_model.kind, edges, lambda at, *place: (at, by_model.key(at, *place)), times=_TIMES)
+    found = read_usage(db, by_model.dimension, edges, lambda at, *place: (at, by_model.key(at, *place)), times=_TIMES)
     periods: list[list[Usage]] = [[] for _ in edges[1:]]
     models: dict[tuple[str, ...], dict[int, Usage]] = {}
     for (at, model), usage in found.items():

@@ -11,7 +11,7 @@ class PastRequest(NamedTuple):
     """Texts are those of `RequestRow`. `ended`: milliseconds since 1970.
 
     request   its id, as in the log
-    first     milliseconds from its arrival to the first token, None without one; `total`: to its end
+    first_ms  from its arrival to the first token, None without one; `total_ms`: to its end
     account   the key of the account that answered: p1, or p1/work
     asked     the client's name of the model; `served`: the upstream's
     aside     input and output tokens of other models that it needed: judge, pictures
@@ -23,8 +23,8 @@ class PastRequest(NamedTuple):
 
     request: str
     ended: int
-    first: int | None
-    total: int
+    first_ms: int | None
+    total_ms: int
     endpoint: str
     account: str | None
     asked: str | None
@@ -40,7 +40,7 @@ class PastRequest(NamedTuple):
     aside: int
     searches: int
     outcome: str
-    status: int | None
+    http: int | None
     kind: str | None
     retries: int
     fallback: str | None
@@ -62,11 +62,12 @@ COUNTING = "count_tokens"
 def past_request(row: RequestRow) -> PastRequest:
     """The request of a row of the monitor that is over."""
     known, timings = row.cache, row.timings
+    first_ms = round(sum(timings.values())) if "first_token" in timings else None
     return PastRequest(
         request=row.id,
         ended=round(1000 * (row.finished_at or row.started_at)),
-        first=round(sum(timings.values())) if "first_token" in timings else None,
-        total=round(1000 * row.elapsed),
+        first_ms=first_ms,
+        total_ms=max(round(1000 * row.elapsed), first_ms or 0),  # their clocks begin at slightly different moments
         endpoint=row.endpoint,
         account=row.provider,
         asked=row.requested,
@@ -82,7 +83,7 @@ def past_request(row: RequestRow) -> PastRequest:
         aside=row.judge_input_tokens + row.judge_output_tokens + row.vision_input_tokens + row.vision_output_tokens,
         searches=sum(row.searches.values()),
         outcome=row.status,
-        status=row.http,
+        http=row.http,
         kind=row.kind or None,
         retries=max(0, row.attempts - 1),
         fallback=row.fallback or None,

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from proxy.observe.history.past_request import NAMED
 from proxy.observe.history.schema import transaction
 from proxy.observe.history.sums import QUARTER_S
+from proxy.observe.history.usage import kept_since
 
-DAY_MS = 24 * 3600 * 1000
+#: What is removed at a time: a clock that is wrong for a moment takes no more.
+_DAY_S = 24 * 3600.0
 #: Requests that are removed at a time: other processes may write in between.
 _STEP = 5_000
 #: The share of the oldest requests that goes when the file is too large.
@@ -18,18 +20,23 @@ _SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class HistoryBounds:
-    """days  0: for ever; `size`: bytes of the file"""
+    """days  0: for ever. Requests may stay a day longer
+    size  bytes of the file
+    """
 
     days: int
     size: int
 
 
 def remove_old(db: sqlite3.Connection, bounds: HistoryBounds, now: float) -> None:
-    """Removes what is too old, and the oldest of a file that is too large. `now`: seconds since 1970."""
-    if bounds.days:
-        remove_until(db, round(1000 * now) - bounds.days * DAY_MS)
-    while _used_bytes(db) > bounds.size and (until := _end_of_oldest(db)) is not None:
-        remove_until(db, until)
+    """Removes what is too old, a day at a time, and the oldest of a file that is too large. `now`: seconds since 1970.
+    Raises sqlite3.Error."""
+    oldest = kept_since(db)
+    if bounds.days and oldest is not None and now - oldest > (bounds.days + 1) * _DAY_S:
+        remove_until(db, round(1000 * min(oldest + _DAY_S, now - bounds.days * _DAY_S)))
+    while _used_bytes(db) > bounds.size and (end := _end_of_oldest(db)) is not None:
+        if not remove_until(db, end):
+            raise sqlite3.DatabaseError("its oldest requests cannot be removed")
 
 
 def remove_until(db: sqlite3.Connection, until: int | None) -> int:
@@ -43,7 +50,7 @@ def remove_until(db: sqlite3.Connection, until: int | None) -> int:
         db.execute("DELETE FROM sums WHERE quarter < ?", (min(end // (QUARTER_S * 1000), 2**31),))
         if removed or samples:
             db.execute(_UNUSED_NAMES)
-    db.execute("PRAGMA incremental_vacuum").fetchall()
+    db.executescript("PRAGMA incremental_vacuum")  # `execute` would free a single page
     return removed
 
 

@@ -3,6 +3,7 @@
 requests    a row a request, at its end
 sums        the same added up, by quarter of an hour: reports read these, since a million rows take seconds
 allowances  a sample of a window of an allowance, whenever it changed
+caller_days  what callers used today, for their limits
 names       every text, once: other tables have its number
 
 Times are milliseconds since 1970 (`ended`, `at`, `resets`), or quarters of an hour since then (`quarter`): the offset
@@ -13,25 +14,31 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest
-from proxy.observe.history.sums import SUMMED, add_up, write_sums
+from proxy.observe.history.sums import add_up, write_sums
 
 FILE_NAME = "history.db"
-#: Seconds to wait for another process that writes.
-BUSY_S = 5.0
+#: Seconds to wait for another process that writes; the removal of old names takes the longest.
+BUSY_S = 20.0
 #: A larger log of writes is cut when it was written back.
 _WAL_BYTES = 4 * 1024 * 1024
 
-#: Kinds of column: a number, a text in `names`, anything.
-_KINDS = {name: "TEXT" if name == "request" else "INTEGER" for name in COLUMNS}
-
-_REQUESTS = f"""
+#: What makes a file of each version out of one of the version before, in words that never change again: a new file
+#: takes all steps.
+MIGRATIONS = (
+    """
 CREATE TABLE names (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL UNIQUE);
-CREATE TABLE requests (id INTEGER PRIMARY KEY, {", ".join(f"{name} {kind}" for name, kind in _KINDS.items())});
+CREATE TABLE requests (
+  id INTEGER PRIMARY KEY, request TEXT, ended INTEGER, first_ms INTEGER, total_ms INTEGER, endpoint INTEGER,
+  account INTEGER, asked INTEGER, served INTEGER, project INTEGER, session INTEGER, agent INTEGER, caller INTEGER,
+  input INTEGER, cached INTEGER, output INTEGER, thinking INTEGER, aside INTEGER, searches INTEGER,
+  outcome INTEGER, http INTEGER, kind INTEGER, retries INTEGER, fallback INTEGER, stop INTEGER,
+  expected INTEGER, lost INTEGER
+);
 CREATE INDEX requests_by_end ON requests (ended);
 CREATE INDEX requests_by_session ON requests (session, ended) WHERE session IS NOT NULL;
 CREATE TABLE allowances (
@@ -39,46 +46,29 @@ CREATE TABLE allowances (
   used REAL NOT NULL, resets INTEGER,
   PRIMARY KEY (account, "window", "limit", at)
 ) WITHOUT ROWID;
-"""
-
-_SUMS = f"""
+""",
+    """
 CREATE TABLE sums (
-  kind INTEGER NOT NULL, quarter INTEGER NOT NULL, value INTEGER NOT NULL, model INTEGER NOT NULL,
-  {", ".join(f"{name} INTEGER NOT NULL" for name in SUMMED)}, first BLOB NOT NULL, total BLOB NOT NULL,
-  PRIMARY KEY (kind, quarter, value, model)
+  dimension INTEGER NOT NULL, quarter INTEGER NOT NULL, value INTEGER NOT NULL, model INTEGER NOT NULL,
+  requests INTEGER NOT NULL, failed INTEGER NOT NULL, abandoned INTEGER NOT NULL, retries INTEGER NOT NULL,
+  fallbacks INTEGER NOT NULL, input INTEGER NOT NULL, cacheable INTEGER NOT NULL, cached INTEGER NOT NULL,
+  output INTEGER NOT NULL, thinking INTEGER NOT NULL, aside INTEGER NOT NULL, searches INTEGER NOT NULL,
+  first BLOB NOT NULL, total BLOB NOT NULL,
+  PRIMARY KEY (dimension, quarter, value, model)
 ) WITHOUT ROWID;
-"""
-
-#: Requests that are added up at a time when a file gets its sums.
-_STEP = 5_000
-
-
-def _tables(db: sqlite3.Connection) -> None:
-    _run(db, _REQUESTS)
-
-
-def _sums(db: sqlite3.Connection) -> None:
-    """Adds the sums, also of the requests that are there already."""
-    _run(db, _SUMS)
-    named = ", ".join(
-        f"(SELECT text FROM names WHERE names.id = {name})" if name in NAMED else name for name in COLUMNS
-    )
-    rows = db.execute(f"SELECT {named} FROM requests ORDER BY id")
-    numbers = Names(db)
-    while some := rows.fetchmany(_STEP):
-        write_sums(db, add_up(PastRequest(*row) for row in some), numbers)
-
-
-def _run(db: sqlite3.Connection, script: str) -> None:
-    """Runs statements within the transaction, which `executescript` would end."""
-    for statement in script.split(";\n"):
-        if statement.strip():
-            db.execute(statement)
-
-
-#: What makes a file of each version out of one of the version before. A new file takes all steps.
-MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (_tables, _sums)
+""",
+    """
+CREATE TABLE caller_days (
+  day INTEGER NOT NULL, caller TEXT NOT NULL, requests INTEGER NOT NULL, tokens INTEGER NOT NULL,
+  PRIMARY KEY (day, caller)
+) WITHOUT ROWID;
+""",
+)
 VERSION = len(MIGRATIONS)
+#: The version since which the sums are as they are: those of older files are added up anew.
+_SUMS_SINCE = 2
+#: Requests that are added up at a time.
+_STEP = 5_000
 
 
 class NewerHistory(Exception):
@@ -91,33 +81,67 @@ def connect(path: Path) -> sqlite3.Connection:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    elif os.name == "posix" and path.stat().st_mode & 0o077:
+        path.chmod(0o600)
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
-        db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a new file
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        _migrate(db)
+        with damage_told():
+            _open(db)
     except BaseException:
         db.close()
         raise
     return db
 
 
+def _open(db: sqlite3.Connection) -> None:
+    check_version(db)
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a new file
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA secure_delete = FAST")  # what is removed from a page is overwritten
+    db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+    _migrate(db)
+
+
+@contextmanager
+def damage_told() -> Iterator[None]:
+    """Raises sqlite3.DatabaseError where a value in the file is not what was written."""
+    try:
+        yield
+    except (ValueError, TypeError, OverflowError) as error:
+        raise sqlite3.DatabaseError("a value is not what was written") from error
+
+
+def check_version(db: sqlite3.Connection) -> int:
+    """The version of the file. Raises NewerHistory."""
+    found = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if found > VERSION:
+        raise NewerHistory(f"it has version {found}, this program reads {VERSION}")
+    return found
+
+
 def _migrate(db: sqlite3.Connection) -> None:
-    if _version(db) == VERSION:
+    if check_version(db) == VERSION:
         return
     with transaction(db):
-        found = _version(db)  # another process may have been quicker
-        if found > VERSION:
-            raise NewerHistory(f"it has version {found}, this program reads {VERSION}")
-        for step in MIGRATIONS[found:]:
-            step(db)
+        found = check_version(db)  # another process may have been quicker
+        for script in MIGRATIONS[found:]:
+            for statement in filter(str.strip, script.split(";")):
+                db.execute(statement)
+        if found < _SUMS_SINCE:
+            _sum_anew(db)
         db.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
+def _sum_anew(db: sqlite3.Connection) -> None:
+    named = ", ".join(
+        f"(SELECT text FROM names WHERE names.id = {name})" if name in NAMED else name for name in COLUMNS
+    )
+    rows = db.execute(f"SELECT {named} FROM requests ORDER BY id")
+    names = Names(db)
+    db.execute("DELETE FROM sums")
+    while some := rows.fetchmany(_STEP):
+        write_sums(db, add_up(PastRequest(*row) for row in some), names)
 
 
 @contextmanager
@@ -127,7 +151,8 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # a full disk has ended it
+            db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")
 
@@ -141,7 +166,8 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(connect(path)) as db:
         db.execute("PRAGMA query_only = ON")
         db.execute("BEGIN")
-        yield db
+        with damage_told():
+            yield db
 
 
 #: Texts whose numbers are remembered.
@@ -162,7 +188,10 @@ class Names:
             if len(self._known) >= _KNOWN:
                 self._known.clear()
             self._db.execute("INSERT OR IGNORE INTO names (text) VALUES (?)", (text,))
-            found = self._known[text] = self._db.execute("SELECT id FROM names WHERE text = ?", (text,)).fetchone()[0]
+            row = self._db.execute("SELECT id FROM names WHERE text = ?", (text,)).fetchone()
+            if row is None:
+                raise sqlite3.DatabaseError("a name that was written is not there")
+            found = self._known[text] = row[0]
         return found
 
     def forget(self) -> None:

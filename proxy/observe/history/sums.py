@@ -18,9 +18,9 @@ QUARTER_S = 900
 _QUARTER_MS = QUARTER_S * 1000
 
 #: What is added up by itself, and its number in the file.
-KINDS = {"account": 0, "project": 1, "session": 2, "caller": 3}
+DIMENSIONS = {"account": 0, "project": 1, "session": 2, "caller": 3}
 
-#: The scale of times: milliseconds of its first step, and its growth. Its last one is half an hour.
+#: The scale of times: milliseconds at its beginning, and the logarithm of its growth. It ends at half an hour.
 _LEAST_MS, _GROWTH = 5.0, 0.0502
 _LAST = 255
 
@@ -29,18 +29,18 @@ def step_of(ms: float) -> int:
     """The step of a time, 1 to 255: SQLite joins them as a text.
 
     >>> step_of(0), step_of(1000), step_of(10**9)
-    (1, 106, 255)
+    (1, 107, 255)
     """
-    return min(_LAST, max(1, round(math.log(max(ms, _LEAST_MS) / _LEAST_MS) / _GROWTH)))
+    return min(_LAST, 1 + round(math.log(max(ms, _LEAST_MS) / _LEAST_MS) / _GROWTH))
 
 
 def ms_of(step: int) -> float:
     """The time in the middle of a step, in milliseconds.
 
-    >>> round(ms_of(106))
+    >>> round(ms_of(107))
     1023
     """
-    return _LEAST_MS * math.exp(step * _GROWTH)
+    return _LEAST_MS * math.exp((step - 1) * _GROWTH)
 
 
 def percentile(steps: Mapping[int, int], share: float) -> float | None:
@@ -48,7 +48,7 @@ def percentile(steps: Mapping[int, int], share: float) -> float | None:
 
     steps  step of a time -> number of requests
 
-    >>> round(percentile({106: 1, 120: 1, 140: 1}, 0.5)), percentile({}, 0.5)
+    >>> round(percentile({107: 1, 121: 1, 141: 1}, 0.5)), percentile({}, 0.5)
     (2066, None)
     """
     wanted, seen = share * sum(steps.values()), 0
@@ -65,7 +65,7 @@ class Counts:
 
     failed, abandoned  of the requests: answered with an error, left by the client
     fallbacks          answered by another model
-    input              all input tokens; `asked`: of those requests whose service reports what came from its cache;
+    input              all input tokens; `cacheable`: of those requests whose service reports what came from its cache;
                        `cached`: what came from there
     thinking           of the output
     """
@@ -76,7 +76,7 @@ class Counts:
     retries: int = 0
     fallbacks: int = 0
     input: int = 0
-    asked: int = 0
+    cacheable: int = 0
     cached: int = 0
     output: int = 0
     thinking: int = 0
@@ -96,7 +96,7 @@ class Sum:
     total: bytearray
 
 
-#: kind, quarter of an hour, value, model
+#: dimension, quarter of an hour, value, model
 Place = tuple[int, int, str, str]
 
 
@@ -107,8 +107,8 @@ def add_up(requests: Iterable[PastRequest]) -> dict[Place, Sum]:
         if one.endpoint == COUNTING:
             continue
         quarter, model = one.ended // _QUARTER_MS, one.served or ""
-        for kind, value in enumerate((one.account, one.project, one.session, one.caller)):
-            place = kind, quarter, value or "", model
+        for dimension, value in enumerate((one.account, one.project, one.session, one.caller)):
+            place = dimension, quarter, value or "", model
             known = found.get(place)
             if known is None:
                 known = found[place] = Sum(Counts(), bytearray(), bytearray())
@@ -119,21 +119,21 @@ def add_up(requests: Iterable[PastRequest]) -> dict[Place, Sum]:
 def _add(known: Sum, one: PastRequest) -> None:
     counts = known.counts
     counts.requests += 1
-    counts.failed += one.outcome == "failed" or (one.outcome == "completed" and (one.status or 0) >= 400)
+    counts.failed += one.outcome == "failed" or (one.outcome == "completed" and (one.http or 0) >= 400)
     counts.abandoned += one.outcome == "abandoned"
     counts.retries += one.retries
     counts.fallbacks += one.fallback is not None
     counts.input += one.input or 0
-    counts.asked += (one.input or 0) if one.cached is not None else 0
+    counts.cacheable += (one.input or 0) if one.cached is not None else 0
     counts.cached += one.cached or 0
     counts.output += one.output or 0
     counts.thinking += one.thinking or 0
     counts.aside += one.aside
     counts.searches += one.searches
     if one.outcome == "completed":
-        known.total.append(step_of(one.total))
-        if one.first is not None:
-            known.first.append(step_of(one.first))
+        known.total.append(step_of(one.total_ms))
+        if one.first_ms is not None:
+            known.first.append(step_of(one.first_ms))
 
 
 class Numbers(Protocol):
@@ -146,9 +146,9 @@ _MORE = ", ".join(f"{name} = {name} + excluded.{name}" for name in SUMMED)
 #: SQLite joins bytes as a text, whatever they are, and a cast gives them back.
 _JOINED = ", ".join(f"{name} = CAST({name} || excluded.{name} AS BLOB)" for name in ("first", "total"))
 _WRITE = (
-    f"INSERT INTO sums (kind, quarter, value, model, {', '.join(SUMMED)}, first, total)"
+    f"INSERT INTO sums (dimension, quarter, value, model, {', '.join(SUMMED)}, first, total)"
     f" VALUES ({', '.join('?' * (len(SUMMED) + 6))})"
-    f" ON CONFLICT (kind, quarter, value, model) DO UPDATE SET {_MORE}, {_JOINED}"
+    f" ON CONFLICT (dimension, quarter, value, model) DO UPDATE SET {_MORE}, {_JOINED}"
 )
 
 
@@ -158,7 +158,7 @@ def write_sums(db: sqlite3.Connection, sums: Mapping[Place, Sum], names: Numbers
     db.executemany(
         _WRITE,
         [
-            (kind, quarter, number(value), number(model), *astuple(one.counts), bytes(one.first), bytes(one.total))
-            for (kind, quarter, value, model), one in sums.items()
+            (dimension, quarter, number(value), number(model), *astuple(one.counts), bytes(one.first), bytes(one.total))
+            for (dimension, quarter, value, model), one in sums.items()
         ],
     )

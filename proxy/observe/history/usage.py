@@ -14,12 +14,12 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TypeVar
 
-from proxy.observe.history.sums import KINDS, QUARTER_S, SUMMED, Counts, percentile
+from proxy.observe.history.sums import DIMENSIONS, QUARTER_S, SUMMED, Counts, percentile
 
 #: The times of requests: to the first token, to the end.
 TIMES = ("first", "total")
 
-#: The key of a sum: number of the period, value (as in `KINDS`), model.
+#: The key of a sum: number of the period, value (as in `DIMENSIONS`), model.
 Key = TypeVar("Key")
 Grouping = Callable[[int, str, str], Key]
 
@@ -42,19 +42,19 @@ class Usage(Counts):
     @property
     def cached_share(self) -> float | None:
         """The share of the input that came from the upstream's cache, 0 to 1; None if no service reported it."""
-        return self.cached / self.asked if self.asked else None
+        return self.cached / self.cacheable if self.cacheable else None
 
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
     """What a report is grouped by.
 
-    kind   which sums are read, of `KINDS`
+    dimension   which sums are read, of `DIMENSIONS`
     heads  the names of the parts of a key
     key    makes the key of a sum, a text for each head; of the number of the period where `periods` is set
     """
 
-    kind: str
+    dimension: str
     heads: tuple[str, ...]
     key: Grouping[tuple[str, ...]]
     periods: str = ""
@@ -69,14 +69,17 @@ BY: Mapping[str, Grouped] = {
     "model": Grouped("account", ("provider", "model"), lambda _at, account, model: (_label(account), model)),
     "provider": Grouped("account", ("provider",), lambda _at, account, _model: (_label(account),)),
     "account": Grouped("account", ("account",), lambda _at, account, _model: (account,)),
-    **{kind: Grouped(kind, (kind,), lambda _at, value, _model: (value,)) for kind in ("project", "session", "caller")},
+    **{
+        dimension: Grouped(dimension, (dimension,), lambda _at, value, _model: (value,))
+        for dimension in ("project", "session", "caller")
+    },
     "day": Grouped("account", ("day",), lambda at, _account, _model: (str(at),), "day"),
     "hour": Grouped("account", ("hour",), lambda at, _account, _model: (str(at),), "hour"),
 }
 
 
 def read_usage(
-    db: sqlite3.Connection, kind: str, edges: Sequence[float], key: Grouping[Key], *, times: Sequence[str] = TIMES
+    db: sqlite3.Connection, dimension: str, edges: Sequence[float], key: Grouping[Key], *, times: Sequence[str] = TIMES
 ) -> dict[Key, Usage]:
     """The sums between the first and the last edge, by a key made of period, value and model. Texts that are not known
     are "". `times`: those of `TIMES` that are read, which takes about as long as everything else for each."""
@@ -86,8 +89,8 @@ def read_usage(
     rows = db.execute(
         f"WITH periods (at, begin, end) AS (VALUES {periods})"
         f" SELECT {', '.join(filter(None, ('at, value, model', _SUMS, steps)))} FROM periods"
-        " JOIN sums ON kind = ? AND quarter >= begin AND quarter < end GROUP BY at, value, model",
-        (KINDS[kind],),
+        " JOIN sums ON dimension = ? AND quarter >= begin AND quarter < end GROUP BY at, value, model",
+        (DIMENSIONS[dimension],),
     )
     names = _Texts(db)
     grouped: dict[Key, Usage] = {}

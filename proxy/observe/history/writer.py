@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from proxy.observe.history.allowance_samples import Sample, Samples
+from proxy.observe.history.allowance_samples import Sample, SampledWindows
+from proxy.observe.history.caller_use import CallerUse, read_use, write_use
 from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest, past_request
 from proxy.observe.history.retention import HistoryBounds, remove_old
-from proxy.observe.history.schema import Names, NewerHistory, connect, transaction
+from proxy.observe.history.schema import Names, NewerHistory, check_version, connect, transaction
 from proxy.observe.history.sums import add_up, write_sums
 from proxy.observe.lifecycle import Log
 from proxy.observe.monitor.snapshot import AllowanceRow, RequestRow
 
-#: Requests and samples that wait to be written. More are dropped, and counted.
+#: What is handed over to be written.
+Kept = RequestRow | Sample | CallerUse
+#: Those that wait to be written. More are dropped, and counted.
 MAX_WAITING = 20_000
 #: Seconds between two writes: a process that is killed loses no more than this.
 WRITE_EVERY_S = 0.5
@@ -45,10 +50,12 @@ _TIMERS = WriterTimers()
 
 
 class HistoryWriter:
-    """Keeps requests and samples of allowances in the file.
+    """Keeps requests, samples of allowances, and what callers used, in the file.
 
-    tell  told once when the file cannot be written, with the reason and what to do, and once when it can be again, as
-          "": on the thread
+    used  told what all callers used on a day, in all processes, after it changed
+    tell  told once when the file cannot be written, with the reason, and once when it can be again, with ""
+
+    Both are told on the thread.
     """
 
     def __init__(
@@ -59,12 +66,14 @@ class HistoryWriter:
         *,
         timers: WriterTimers = _TIMERS,
         wall: Callable[[], float] = time.time,
+        used: Callable[[Mapping[str, CallerUse]], None] = lambda _used: None,
         tell: Callable[[str], None] = lambda _problem: None,
     ) -> None:
         self.path = path
-        self._log, self._bounds, self._timers, self._wall, self._tell = log, bounds, timers, wall, tell
-        self._waiting: deque[RequestRow | Sample] = deque()
-        self._samples = Samples()
+        self._log, self._bounds, self._timers, self._wall = log, bounds, timers, wall
+        self._used, self._tell = used, tell
+        self._waiting: deque[Kept] = deque()
+        self._samples = SampledWindows()
         self._wake, self._ending = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self._dropped = 0
@@ -78,16 +87,13 @@ class HistoryWriter:
         self._thread = threading.Thread(target=self._run, name="proxy-history", daemon=True)
         self._thread.start()
 
-    def finished(self, row: RequestRow) -> None:
-        """Keeps a finished request."""
-        self._put(row)
-
     def reported(self, rows: Sequence[AllowanceRow]) -> None:
         """Keeps what changed of the windows of an allowance."""
         for sample in self._samples.changed(rows):
-            self._put(sample)
+            self.put(sample)
 
-    def _put(self, one: RequestRow | Sample) -> None:
+    def put(self, one: Kept) -> None:
+        """Keeps one thing more."""
         if len(self._waiting) >= MAX_WAITING:
             self._dropped += 1
             return
@@ -105,50 +111,78 @@ class HistoryWriter:
     # On the thread.
 
     def _run(self) -> None:
-        file = _File(self.path, self._bounds, self._wall, self._timers.tidy)
-        batch: list[RequestRow | Sample] = []
-        while True:
+        file = _File(self.path, self._bounds, self._wall)
+        batch: Sequence[Kept] = ()
+        tidied, ended = -math.inf, False
+        while not ended:
             self._wake.wait(self._timers.tidy)
-            ended = self._ending.wait(self._timers.write)
+            ended = self._ending.wait(self._timers.write)  # for more of them
             self._wake.clear()
-            batch += self._taken(MAX_WAITING - len(batch))
-            written = self._tried(file, batch)
-            if written:
-                batch = []
-            if ended:
-                file.close()
-                return
-            if not written:
+            batch = self._unwritten(file, [*batch, *self._taken(MAX_WAITING - len(batch))])
+            now = time.monotonic()
+            if not self._problem and now - tidied >= self._timers.tidy:
+                tidied = now
+                self._done(file.tidy, file)
+            if self._problem:
                 self._ending.wait(self._timers.again)
+            if self._problem or self._waiting:
                 self._wake.set()
+        if batch or self._waiting:
+            self._log.write("warn", "history", "history_lost", count=len(batch) + len(self._waiting))
+        file.close()
 
-    def _taken(self, most: int) -> list[RequestRow | Sample]:
+    def _taken(self, most: int) -> list[Kept]:
         waiting = self._waiting
         return [waiting.popleft() for _ in range(min(most, len(waiting)))]
 
-    def _tried(self, file: _File, batch: Sequence[RequestRow | Sample]) -> bool:
-        """Writes a batch; whether it is in the file."""
+    def _unwritten(self, file: _File, batch: Sequence[Kept]) -> Sequence[Kept]:
+        """Writes a batch; returns what is still to be written."""
         try:
-            file.write(batch)
-        except (sqlite3.Error, OSError, NewerHistory) as error:
+            return () if self._done(partial(self._write, file, batch), file) else batch
+        except Exception as error:  # one of them cannot be written, which is a fault of ours
+            left, dropped = self._one_by_one(file, batch)
+            self._log.write("error", "history", "internal_error", error=type(error).__name__, dropped=dropped)
+            return left
+
+    def _one_by_one(self, file: _File, batch: Sequence[Kept]) -> tuple[Sequence[Kept], int]:
+        """Writes each by itself; returns what is still to be written, and the number of those that never can be."""
+        left, dropped = [], 0
+        for one in batch:
+            try:
+                if not self._done(partial(self._write, file, [one]), file):
+                    left.append(one)
+            except Exception:
+                dropped += 1
+        return left, dropped
+
+    def _write(self, file: _File, batch: Sequence[Kept]) -> None:
+        used = file.write(batch)
+        if used:
+            self._used(used)
+
+    def _done(self, work: Callable[[], None], file: _File) -> bool:
+        """Works with the file; whether it could be used. Tells of the first failure, and of its end."""
+        try:
+            work()
+        except _FAULTS_OF_OURS:
+            raise
+        except (sqlite3.Error, OSError, NewerHistory, UnicodeDecodeError) as error:
             file.close()
-            self._failed(problem_of(error))
+            problem = problem_of(error)
+            if not self._problem:
+                self._log.write("warn", "history", "history_not_kept", file=str(self.path), reason=problem)
+                self._tell(problem)
+            self._problem = problem
             return False
-        except Exception as error:  # a fault of ours; the same batch would fail again
-            file.close()
-            self._log.write("error", "history", "internal_error", error=type(error).__name__)
-            return True
         if self._problem:
             self._problem = ""
             self._log.write("info", "history", "history_kept_again", dropped=self._dropped)
             self._tell("")
         return True
 
-    def _failed(self, problem: str) -> None:
-        if not self._problem:
-            self._log.write("warn", "history", "history_not_kept", file=str(self.path), reason=problem)
-            self._tell(problem)
-        self._problem = problem
+
+#: Errors of SQLite that a value causes, and not the file.
+_FAULTS_OF_OURS = (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 
 
 def problem_of(error: Exception) -> str:
@@ -157,60 +191,78 @@ def problem_of(error: Exception) -> str:
         return f"a newer version of this program wrote it: {error}"
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
-    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-        return f"it is damaged ({error})"
-    return str(error)
+    return str(error) if isinstance(error, sqlite3.OperationalError) else f"it is damaged ({error})"
 
 
 @dataclass(slots=True)
 class _File:
-    """The open file; closed after a failure, and opened again by the next write."""
+    """The open file; closed after a failure, and opened again by the next write, as after it was deleted or replaced.
+
+    state  the number of commits of other processes, `PRAGMA data_version`; `place`: device and inode
+    """
 
     path: Path
     bounds: HistoryBounds
     wall: Callable[[], float]
-    tidy_s: float
     _db: sqlite3.Connection | None = None
     _names: Names | None = None
     _state: int = 0
-    _tidied: float = 0.0
+    _place: tuple[int, int] | None = None
 
-    def write(self, batch: Sequence[RequestRow | Sample]) -> None:
-        """Writes a batch in one transaction, and removes what is old, now and then."""
-        if self._db is None or self._names is None:
-            self._db = connect(self.path)
-            self._names = Names(self._db)
-        if batch:
-            self._write(self._db, self._names, batch)
-        now = self.wall()
-        if abs(now - self._tidied) >= self.tidy_s:
-            self._tidied = now
-            remove_old(self._db, self.bounds, now)
-
-    def _write(self, db: sqlite3.Connection, names: Names, batch: Sequence[RequestRow | Sample]) -> None:
+    def write(self, batch: Sequence[Kept]) -> Mapping[str, CallerUse]:
+        """Writes a batch in one transaction. Returns what callers used on its newest day, {} if it is not news."""
+        db, names = self._opened()
+        if not batch:
+            return {}
         requests = [past_request(one) for one in batch if isinstance(one, RequestRow)]
         samples = [one for one in batch if isinstance(one, Sample)]
         try:
             with transaction(db):
-                state = int(db.execute("PRAGMA data_version").fetchone()[0])
-                if state != self._state:  # another process wrote, and may have removed texts
-                    self._state = state
-                    names.forget()
+                self._look_for_others(db, names)
                 write_requests(db, requests, names)
-                number = names.number
-                db.executemany(
-                    _SAMPLE,
-                    [(number(one.account), number(one.window), number(one.limit), *one[3:]) for one in samples],
-                )
+                write_samples(db, samples, names)
+                day = write_use(db, (one for one in batch if isinstance(one, CallerUse)))
+                return {} if day is None else read_use(db, day)
         except BaseException:
             names.forget()  # those of this transaction do not exist
             raise
+
+    def tidy(self) -> None:
+        """Removes what is old."""
+        db, names = self._opened()
+        remove_old(db, self.bounds, self.wall())
+        names.forget()
+
+    def _opened(self) -> tuple[sqlite3.Connection, Names]:
+        if self._db is None or self._names is None or self._place != place_of(self.path):
+            self.close()
+            self._db = connect(self.path)
+            self._names, self._place = Names(self._db), place_of(self.path)
+        return self._db, self._names
+
+    def _look_for_others(self, db: sqlite3.Connection, names: Names) -> None:
+        """Forgets what another process may have changed since the last write: it may have removed texts, or be of a
+        newer version. Raises NewerHistory."""
+        state = int(db.execute("PRAGMA data_version").fetchone()[0])
+        if state != self._state:
+            self._state = state
+            check_version(db)
+            names.forget()
 
     def close(self) -> None:
         db, self._db, self._names = self._db, None, None
         if db is not None:
             with contextlib.suppress(sqlite3.Error):
                 db.close()
+
+
+def place_of(path: Path) -> tuple[int, int] | None:
+    """Where a file is, None if it is missing: another one has another place."""
+    try:
+        info = path.stat()
+    except FileNotFoundError:
+        return None
+    return info.st_dev, info.st_ino
 
 
 def write_requests(db: sqlite3.Connection, requests: Sequence[PastRequest], names: Names) -> None:
@@ -228,3 +280,10 @@ def write_requests(db: sqlite3.Connection, requests: Sequence[PastRequest], name
         ],
     )
     write_sums(db, add_up(requests), names)
+
+
+def write_samples(db: sqlite3.Connection, samples: Sequence[Sample], names: Names) -> None:
+    """Writes samples of allowances, within a transaction."""
+    number = names.number
+    rows = [(number(one.account), number(one.window), number(one.limit), *one[3:]) for one in samples]
+    db.executemany(_SAMPLE, rows)

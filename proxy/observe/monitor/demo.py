@@ -42,6 +42,12 @@ SAID_ONCE_S = 3600.0
 Happening = tuple[float, str, list[Any]]
 
 
+def tables() -> dict[str, Any]:
+    """What `demo.json` has."""
+    found: dict[str, Any] = json.loads((importlib.resources.files(__package__) / "demo.json").read_text("utf-8"))
+    return found
+
+
 class Demo:
     """Simulated traffic; `snapshot` shows it as it is now.
 
@@ -53,7 +59,7 @@ class Demo:
         self._epoch = wall() - UPTIME_S
         self._now = 0.0
         self._numbers: dict[str, int] = {}
-        self._tables = json.loads((importlib.resources.files(__package__) / "demo.json").read_text("utf-8"))
+        self._tables = tables()
         self.monitor = MonitorState(
             clock=lambda: self._now,
             wall=lambda: self._epoch + self._now,

@@ -7,13 +7,11 @@ A row is never changed once it is part of a snapshot; the store extends rows wit
 
 from __future__ import annotations
 
-import dataclasses
-import math
-import types
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
+
+from proxy.observe.from_json import made
 
 #: Version of the JSON form. A reader refuses another one, and fills missing members with the defaults below.
 VERSION = 1
@@ -241,47 +239,4 @@ def of_json(value: Any) -> Snapshot:
         raise ValueError(
             f"that proxy reports version {value.get('version')!r} of the monitor, this program reads {VERSION}"
         )
-    return _made(Snapshot, value["snapshot"])
-
-
-T = TypeVar("T")
-
-
-def _made(kind: type[T], value: Mapping[str, Any]) -> T:
-    hints = typing.get_type_hints(kind)
-    present = ((name, hint) for name, hint in hints.items() if name in value)
-    known = {name: _fit(hint, value[name]) for name, hint in present if value[name] is not None or _may_miss(hint)}
-    try:
-        return kind(**known)
-    except TypeError as error:
-        raise ValueError(f"a {kind.__name__} is not whole: {error}") from None
-
-
-def _may_miss(hint: Any) -> bool:
-    return typing.get_origin(hint) is types.UnionType
-
-
-def _fit(hint: Any, value: Any) -> Any:
-    """Converts a JSON value to the type of a field. Raises ValueError."""
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        if not isinstance(value, Mapping):
-            raise ValueError(f"expected a {hint.__name__}")
-        return _made(hint, value)
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is types.UnionType:
-        return None if value is None else _fit(inner[0], value)
-    if origin is tuple:
-        if not isinstance(value, list):
-            raise ValueError("expected a list")
-        return tuple(_fit(inner[0], one) for one in value)
-    if origin is not None:
-        if not isinstance(value, Mapping):
-            raise ValueError("expected an object")
-        return {str(name): _fit(inner[1], one) for name, one in value.items()}
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(value, float) and not math.isfinite(value):  # Python's JSON knows NaN
-        raise ValueError("expected a finite number")
-    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
-        raise ValueError(f"expected {hint.__name__}")
-    return value
+    return made(Snapshot, value["snapshot"])

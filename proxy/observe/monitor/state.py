@@ -58,6 +58,7 @@ from proxy.observe.monitor.tracked import (
     one_line,
     raised,
     rated,
+    searched,
     session_row,
     short,
     step_at,
@@ -165,6 +166,12 @@ class MonitorState:
     def wants_project(self) -> bool:
         looking = self._watching > 0 or self._clock() - self._looked_at < LOOKING_S
         return looking or self.remembers or self._beside.wants_project
+
+    def known_project(self, request_id: str) -> str | None:
+        """The project of the request's session as it was found lately, "" if none was; None if it is to be looked for
+        now."""
+        request = self._known.get(request_id)
+        return None if request is None or request.session is None else request.owner.known_project(self._clock())
 
     def mark(self) -> object:
         """A value that changes when a snapshot would show something else."""
@@ -375,10 +382,6 @@ class MonitorState:
         if request.over:
             self._recount(request)
 
-    def _searched(self, request: TrackedRequest, event: Searched) -> None:
-        by = event.provider if event.outcome == "ok" else f"{event.provider} {event.outcome}"
-        request.searches = {**request.searches, by: request.searches.get(by, 0) + 1}
-
     def _timed(self, request: TrackedRequest, event: Timed) -> None:
         request.timings = event.spans
 
@@ -397,7 +400,7 @@ class MonitorState:
 
     def _completed(self, request: TrackedRequest, event: Completed) -> None:
         if not request.over:
-            request.stop = event.stop
+            request.stop = short(event.stop) or ""
         self._end(request, "completed", event.status, "")
 
     def _failed(self, request: TrackedRequest, event: Failed) -> None:
@@ -419,12 +422,9 @@ class MonitorState:
     def _abandoned(self, request: TrackedRequest, event: Abandoned) -> None:
         self._end(request, "abandoned", None, event.error)
 
-    def _again(self, request: TrackedRequest, event: Started) -> None:
-        """Ignores a second beginning."""
-
 
 _EFFECTS: dict[type[Any], Callable[[MonitorState, TrackedRequest, Any], None]] = {
-    Started: MonitorState._again,
+    Started: lambda _state, _request, _event: None,  # a second one
     SessionFound: MonitorState._session_found,
     ProjectResolved: MonitorState._project,
     Sequenced: MonitorState._number,
@@ -437,7 +437,7 @@ _EFFECTS: dict[type[Any], Callable[[MonitorState, TrackedRequest, Any], None]] =
     UsageUpdated: MonitorState._used,
     Judged: lambda _state, request, event: judged(request, event),
     PicturesDescribed: lambda _state, request, event: described(request, event),
-    Searched: MonitorState._searched,
+    Searched: lambda _state, request, event: searched(request, event),
     Timed: MonitorState._timed,
     CacheChecked: MonitorState._cache,
     UpstreamAnswered: MonitorState._answered,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any
 
-from proxy.observe.lifecycle import Judged, PicturesDescribed
+from proxy.observe.lifecycle import Judged, PicturesDescribed, Searched
 from proxy.observe.monitor.snapshot import (
     SHORTEST_S,
     UNRATED,
@@ -21,6 +21,8 @@ from proxy.observe.monitor.snapshot import (
 
 #: Seconds of a step.
 STEP_S = 10.0
+#: Seconds until the project of a session is looked for again.
+PROJECT_S = 60.0
 #: Steps of the proxy's last hour, and of a session's last ten minutes.
 HOUR, TREND = 360, 60
 
@@ -123,13 +125,22 @@ class TrackedAgent(Totals):
 
 @dataclass(slots=True, eq=False)
 class TrackedSession(Totals):
-    """`row` is its row of the step `row_step`, when it had no active request."""
+    """`row` is its row of the step `row_step`, when it had no active request. `project_at`: when its project was looked
+    for, by the clock that only goes forward."""
 
     project: str | None = None
+    project_at: float = -PROJECT_S
     agents: dict[str | None, TrackedAgent] = field(default_factory=dict)
     history: StepCounts = field(default_factory=lambda: StepCounts(TREND))
     row: SessionRow | None = None
     row_step: int = 0
+
+    def known_project(self, now: float) -> str | None:
+        """Its project as it was found lately, "" if none was; None if it is to be looked for now."""
+        if now - self.project_at < PROJECT_S:
+            return self.project or ""
+        self.project_at = now
+        return None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -207,6 +218,12 @@ def described(request: TrackedRequest, event: PicturesDescribed) -> None:
     request.pictures = _summed(request.pictures, event.outcomes)
     request.vision_input_tokens += event.input_tokens
     request.vision_output_tokens += event.output_tokens
+
+
+def searched(request: TrackedRequest, event: Searched) -> None:
+    """Adds a search of the web."""
+    by = event.provider if event.outcome == "ok" else f"{event.provider} {event.outcome}"
+    request.searches = _summed(request.searches, {by: 1})
 
 
 def _summed(known: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:

@@ -158,18 +158,19 @@ def share(value: float | None) -> str:
 
 def clock(at: float | None) -> str:
     """The local time of day."""
-    return NONE if at is None else time.strftime("%H:%M:%S", _local(at))
+    return NONE if at is None else time.strftime("%H:%M:%S", local(at))
 
 
 def moment(at: float | None, now: float) -> str:
     """The local time of day, with its date when that is another day."""
     if at is None:
         return NONE
-    day = time.strftime("%Y-%m-%d", _local(at))
-    return clock(at) if day == time.strftime("%Y-%m-%d", _local(now)) else f"{day} {clock(at)}"
+    day = time.strftime("%Y-%m-%d", local(at))
+    return clock(at) if day == time.strftime("%Y-%m-%d", local(now)) else f"{day} {clock(at)}"
 
 
-def _local(at: float) -> time.struct_time:
+def local(at: float) -> time.struct_time:
+    """The local time of a moment."""
     try:
         return time.localtime(at)
     except (OverflowError, OSError, ValueError):  # a number that is no time
@@ -196,13 +197,17 @@ def target(row: TotalsRow | RequestRow) -> str:
     return f"{row.provider}/{name}" if row.provider else name
 
 
-def sparkline(history: Sequence[int], width: int) -> str:
-    """One cell per step, the newest at the right."""
-    return "".join(map(_level, history[-width:])).rjust(width) if width > 0 else ""
+def sparkline(history: Sequence[float], width: int, full: float = FULL_SCALE) -> str:
+    """One cell per step, the newest at the right. `full`: what fills a cell.
+
+    >>> sparkline([0, 1, 50, 100, 300], 6, full=100)
+    '  ▁▄██'
+    """
+    return "".join(_level(one, full) for one in history[-width:]).rjust(width) if width > 0 else ""
 
 
-def _level(count: int) -> str:
-    return LEVELS[min(len(LEVELS), math.ceil(count * len(LEVELS) / FULL_SCALE)) - 1] if count > 0 else " "
+def _level(count: float, full: float) -> str:
+    return LEVELS[min(len(LEVELS), math.ceil(count * len(LEVELS) / full)) - 1] if count > 0 else " "
 
 
 def spinner(now: float) -> str:

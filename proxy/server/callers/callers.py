@@ -1,36 +1,28 @@
 """The callers of one application: what each has used, and whether it may use more.
 
-Each process counts for itself: with several replicas a caller gets several times as much. Tokens of the day survive a
-restart, in a file.
+What was used on a day is kept in the file of the history, so it survives a restart, and all processes on that file
+count together, within a second. Replicas on other machines count for themselves.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
 import math
+import sqlite3
 import time
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from aiohttp import web
 
-from proxy.auth.kept_file import KeptFile
-from proxy.auth.store import remove_leftovers, write_private
 from proxy.errors import BusyError, ProxyError
-from proxy.observe.lifecycle import Log, NullLog
+from proxy.observe.history.caller_use import CallerUse, read_use
+from proxy.observe.history.schema import NewerHistory, reading
 from proxy.observe.monitor.snapshot import RequestRow
-from proxy.server.callers.keys import MAX_KEYS, CallerKey, KeyFile, digest_of, is_name
+from proxy.server.callers.keys import MAX_KEYS, CallerKey, KeyFile, digest_of
 
-FILE_NAME = "callers.json"
-MAX_FILE_BYTES = 1024 * 1024
-#: The file is written no more often than this.
-SAVE_EVERY_S = 10.0
 MINUTE_S = 60.0
 DAY_S = 86_400
 
@@ -54,24 +46,15 @@ class Day:
 class Meter:
     """Counts what the callers of one application use.
 
-    clock   epoch seconds
-    folder  where the file is kept; None: only in memory
+    clock  epoch seconds
+    keep   keeps what a caller used more; by default only this object knows it
     """
 
-    def __init__(
-        self,
-        clock: Callable[[], float] = time.time,
-        log: Log | None = None,
-        *,
-        folder: Path | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._log = log or NullLog()
         self._begun: dict[str, deque[float]] = {}
         self._day = Day()
-        path = None if folder is None else folder / FILE_NAME
-        self._file = KeptFile(path, "callers", SAVE_EVERY_S, self._writer, self._log, sleep)
+        self.keep: Callable[[CallerUse], None] = lambda _use: None
 
     def enter(self, key: CallerKey) -> None:
         """Counts one more request of a caller. Raises BusyError (429, with a `Retry-After`)."""
@@ -83,7 +66,7 @@ class Meter:
         if limits.per_minute is not None:
             self._begin(key.name, limits.per_minute, now)
         used.requests += 1
-        self._file.changed()
+        self._keep(key.name, 1, 0)
 
     def _begin(self, name: str, most: int, now: float) -> None:
         begun = self._begun.setdefault(name, deque())
@@ -98,7 +81,7 @@ class Meter:
         """Counts the cost of a finished request of a caller."""
         if tokens:
             self._used(name, self._clock()).tokens += tokens
-            self._file.changed()
+            self._keep(name, 0, tokens)
 
     def _used(self, name: str, now: float) -> Used:
         today = math.floor(now) // DAY_S
@@ -109,63 +92,26 @@ class Meter:
             del self._day.used[next(iter(self._day.used))]
         return self._day.used.setdefault(name, Used())
 
-    async def load(self) -> None:
-        """Reads what was used before the start. A file that is not ours, or of a newer version, is reported: then
-        the day begins anew."""
-        path = self._file.path
-        if path is None:
-            return
-        await asyncio.to_thread(remove_leftovers, path.parent)
-        self._day = await asyncio.to_thread(read_day, path)
-        if not self._day.number and await asyncio.to_thread(path.exists):
-            self._log.write("warn", "callers", "callers_not_read", file=str(path))
+    def told(self, used: Mapping[str, CallerUse]) -> None:
+        """Takes over what all processes used, as far as it is written."""
+        now = self._clock()
+        for name, use in used.items():
+            if use.day == math.floor(now) // DAY_S:
+                ours = self._used(name, now)
+                ours.requests, ours.tokens = max(ours.requests, use.requests), max(ours.tokens, use.tokens)
 
-    async def close(self) -> None:
-        """Writes the file, if there is anything new."""
-        await self._file.close()
-
-    def _writer(self, path: Path) -> Callable[[], None]:
-        return partial(write_private, path, encode_day(self._day))
+    def _keep(self, name: str, requests: int, tokens: int) -> None:
+        self.keep(CallerUse(self._day.number, name, requests, tokens))
 
 
-def encode_day(day: Day) -> bytes:
-    used = {name: [one.requests, one.tokens] for name, one in day.used.items()}
-    return json.dumps({"day": day.number, "used": used}).encode()
-
-
-def decode_day(data: bytes) -> Day:
-    """The day in a file's bytes; an empty one if they are not ours."""
+def used_today(path: Path, now: float) -> Mapping[str, CallerUse]:
+    """name -> what was used since midnight UTC, as last written by a running proxy. Blocks. A missing file, or one that
+    cannot be read, has nothing."""
     try:
-        content = json.loads(data)
-    except (ValueError, RecursionError):
-        return Day()
-    if not isinstance(content, dict):
-        return Day()
-    day, used = content.get("day"), content.get("used")
-    if type(day) is not int or not isinstance(used, Mapping):
-        return Day()
-    known = [(name, _used_of(row)) for name, row in list(used.items())[: 2 * MAX_KEYS] if is_name(name)]
-    return Day(day, {name: row for name, row in known if row is not None})
-
-
-def _used_of(row: Any) -> Used | None:
-    right = isinstance(row, list) and len(row) == 2 and all(type(one) is int and one >= 0 for one in row)
-    return Used(*row) if right else None
-
-
-def read_day(path: Path) -> Day:
-    """The day in a file. Blocks."""
-    try:
-        with path.open("rb") as file:
-            return decode_day(file.read(MAX_FILE_BYTES))
-    except OSError:
-        return Day()
-
-
-def used_today(path: Path, now: float) -> Mapping[str, Used]:
-    """name -> what was used since midnight UTC, as last written by a running proxy. Blocks."""
-    day = read_day(path)
-    return day.used if day.number == math.floor(now) // DAY_S else {}
+        with reading(path) as db:
+            return read_use(db, math.floor(now) // DAY_S)
+    except (sqlite3.Error, OSError, NewerHistory):
+        return {}
 
 
 #: The key that a request came with; missing for the one of the settings, and if none is needed.

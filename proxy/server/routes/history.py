@@ -30,7 +30,7 @@ async def get_history(request: web.Request) -> web.Response:
     now = state.clock()
     edges = _edges(request.query.get("edges", "")) or [now - day * DAY_S for day in range(_DAYS, -1, -1)]
     if state.history is None:
-        raise _off(state)
+        raise not_kept(state)
 
     def answered(db: sqlite3.Connection) -> bytes:
         return encode_json(overview(db, edges, now))
@@ -42,7 +42,8 @@ async def get_history(request: web.Request) -> web.Response:
     return web.Response(body=body, content_type="application/json")
 
 
-def _off(state: AppState) -> ProxyError:
+def not_kept(state: AppState) -> ProxyError:
+    """The error for a history that is off."""
     if state.config().history:
         return ProxyError("no history is kept: this proxy has no folder for its state", kind="no_route")
     return ProxyError(

@@ -264,10 +264,14 @@ def with_true_pictures(ledger: Ledger, request: Mapping[str, Any]) -> Mapping[st
 
 
 async def find_project(ledger: Ledger, body: Mapping[str, Any]) -> None:
-    """Reports the project of a request, but only if the monitor wants it, since this reads the file system."""
-    if not ledger.inquiry.state.monitor.wants_project:
+    """Reports the project of a request, but only if the monitor wants it, since this reads the file system. A session
+    keeps its project for a minute."""
+    monitor = ledger.inquiry.state.monitor
+    if not monitor.wants_project:
         return
-    path = await in_thread_if(ledger.size > LARGE_BYTES, partial(find_working_directory, body))
-    name = await asyncio.to_thread(project_name, path) if path else None
+    name = monitor.known_project(ledger.inquiry.id)
+    if name is None:
+        path = await in_thread_if(ledger.size > LARGE_BYTES, partial(find_working_directory, body))
+        name = await asyncio.to_thread(project_name, path) if path else None
     if name:
         ledger.tell(ProjectResolved(name))

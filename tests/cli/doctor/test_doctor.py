@@ -177,6 +177,21 @@ BROKEN = (
         "note",
         prepare=lambda w: w.write("state/model-proxy/traffic/s/1/x.json", "{}"),
     ),
+    Broken("the history is off", "the history is off", "unset PROXY_HISTORY", "note", variables={"PROXY_HISTORY": "0"}),
+    Broken(
+        "the history is damaged",
+        "history.db: it is damaged",
+        " history clear",
+        "warn",
+        prepare=lambda w: w.write("state/model-proxy/history.db", "no database " * 99),
+    ),
+    Broken(
+        "the history is a folder",
+        "history.db is no file",
+        "mv ",
+        "warn",
+        prepare=lambda w: (w.root / "state/model-proxy/history.db").mkdir(parents=True),
+    ),
     Broken(
         "the port is taken", "127.0.0.1:{port} is taken by something else", "export PROXY_PORT=", prepare=_port_taken
     ),

@@ -91,6 +91,42 @@ async def test_an_answer_that_is_no_snapshot_is_explained(tmp_path: Path, answer
     assert said in raised.value.message
 
 
+EDGES = (1_800_000_000.0, 1_800_086_400.0)
+
+
+async def test_the_history_is_asked_for_with_its_edges(tmp_path: Path) -> None:
+    async with (
+        answering(web.json_response({"version": 1})) as (server, asked),
+        running_proxy.running_proxy(context(tmp_path), f"http://u:k@127.0.0.1:{server.port}/llm") as proxy,
+    ):
+        assert await proxy.history(EDGES) == {"version": 1}
+    assert (asked[0].path, asked[0].query["edges"]) == ("/llm/monitor/history", "1800000000,1800086400")
+    assert asked[0].headers["Authorization"] == "Bearer k"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            web.json_response({"error": {"message": "no history is kept: \x1bit is off"}}, status=404),
+            "no history is kept",
+        ),
+        (web.json_response({}, status=404), "no model-proxy, or an older one"),
+        (web.Response(status=500), "answers with status 500"),
+        (web.Response(text="hello"), "something else than a history"),
+        (web.Response(body=b"[" * 200_000), "something else than a history"),
+    ],
+)
+async def test_an_answer_that_is_no_history_is_explained(tmp_path: Path, answer: Any, said: str) -> None:
+    async with (
+        answering(answer) as (server, _),
+        running_proxy.running_proxy(context(tmp_path), f"127.0.0.1:{server.port}") as proxy,
+    ):
+        with pytest.raises(ProxyError) as raised:
+            await proxy.history(EDGES)
+    assert said in raised.value.message and raised.value.message.isprintable()
+
+
 async def test_an_endless_answer_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_proxy, "MAX_ANSWER_BYTES", 1000)
     async with answering(web.Response(text=" " * 5000 + "{}")) as (server, _):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from harness import Live, ask
 
 from proxy.errors import BusyError
-from proxy.server.callers.callers import DAY_S, Day, Meter, Used, decode_day, encode_day, read_day, used_today
-from proxy.server.callers.keys import CallerKey, KeyLimits
+from proxy.observe.history.caller_use import CallerUse
+from proxy.observe.history.schema import FILE_NAME
+from proxy.sandbox import Sandbox
+from proxy.server.callers.callers import DAY_S, Meter, used_today
+from proxy.server.callers.keys import CallerKey, KeyLimits, change_keys, digest_of
 
 NOON = 20_000 * DAY_S + DAY_S / 2
 
@@ -75,44 +82,41 @@ def test_tokens_of_a_day_are_known_afterwards_and_begin_anew_at_midnight() -> No
     meter.enter(anna)
 
 
-async def test_what_was_used_outlives_a_restart(tmp_path: Path) -> None:
-    async def never(_seconds: float) -> None:
-        raise AssertionError("it is written at the end, too")
-
-    clock = Clock()
-    first = Meter(clock, folder=tmp_path)
-    await first.load()
-    first.enter(key())
-    first.spent("anna", 70)
-    await first.close()
-    assert (tmp_path / "callers.json").stat().st_mode & 0o777 == 0o600
-    assert used_today(tmp_path / "callers.json", clock.now) == {"anna": Used(1, 70)}
-    assert used_today(tmp_path / "callers.json", clock.now + DAY_S) == {}
-    second = Meter(clock, folder=tmp_path)
-    await second.load()
-    refused(second, key(tokens_per_day=70))
-    await second.close()
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"[]", b"{}", b'{"day":1}', b'{"day":1,"used":{"a b":[1,2],"c":[1],"d":["x",1]}}']
-)
-def test_a_file_that_is_none_of_ours_is_as_none(data: bytes, tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(data)
-    assert read_day(tmp_path / "f").used == {}
+def test_what_is_used_is_kept_and_what_others_used_counts() -> None:
+    clock, kept = Clock(), list[CallerUse]()
+    meter, anna = Meter(clock), key(tokens_per_day=100)
+    meter.keep = kept.append
+    meter.enter(anna)
+    meter.spent("anna", 40)
+    assert kept == [CallerUse(20_000, "anna", 1, 0), CallerUse(20_000, "anna", 0, 40)]
+    meter.told({"anna": CallerUse(20_000, "anna", 3, 90)})  # another process wrote 50
+    meter.spent("anna", 9)
+    meter.enter(anna)
+    meter.told({"anna": CallerUse(20_000, "anna", 3, 90)})  # before the newest was written
+    meter.spent("anna", 1)
+    refused(meter, anna)
+    clock.now += DAY_S
+    meter.told({"anna": CallerUse(20_000, "anna", 9, 900)})  # of yesterday
+    meter.enter(anna)
 
 
-def test_a_day_comes_back_as_it_was() -> None:
-    day = Day(20_000, {"anna": Used(2, 3)})
-    assert decode_day(encode_day(day)) == day
-
-
-async def test_a_folder_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    meter = Meter(Clock(), folder=tmp_path / "file")
-    await meter.load()
-    meter.enter(key())
-    await meter.close()
+async def test_a_limit_holds_over_a_restart_and_over_two_processes(sandbox: Sandbox, tmp_path: Path) -> None:
+    keys, state = tmp_path / "keys.json", tmp_path / "state"
+    await change_keys(
+        keys, lambda known: known.update(anna=CallerKey("anna", digest_of(b"k"), 0, KeyLimits(None, None, 4)))
+    )
+    options: dict[str, Any] = {"state_dir": state, "caller_keys": keys}
+    head = {"x-api-key": "k"}
+    async with Live(sandbox, tmp_path / "a", **options) as first, Live(sandbox, tmp_path / "b", **options) as second:
+        assert (await second.post(ask(), headers=head)).status == 200
+        assert (await first.post(ask(), headers=head)).status == 200
+        async with asyncio.timeout(5):
+            while (await second.post(ask(), headers=head)).status != 429:  # within a second
+                await asyncio.sleep(0.05)
+    async with Live(sandbox, tmp_path / "a", **options) as again:
+        assert (await again.post(ask(), headers=head)).status == 429
+    assert used_today(state / FILE_NAME, time.time())["anna"].tokens >= 4
+    assert used_today(state / FILE_NAME, time.time() + DAY_S) == used_today(tmp_path / "none", time.time()) == {}
 
 
 def test_names_that_come_and_go_fill_nothing() -> None:

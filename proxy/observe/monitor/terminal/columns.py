@@ -124,15 +124,30 @@ def columns_of(pane: Pane, inner: int, named: int = NAME_WIDTH) -> tuple[Sized, 
     what the name of a session takes. The column with the spare width gives it what is over its least, or half of that
     where the name stays cut all the same."""
     tier = tier_of(inner)
-    wanted = [part.partition(":")[::2] for part in TABLES[pane][tier].split()]
-    while (spare := _spare(wanted, inner)) < MIN_FLEXIBLE[tier] and (left := _optional(wanted)) is not None:
-        del wanted[left]
+    wanted, spare = _fitting(TABLES[pane][tier], inner, MIN_FLEXIBLE[tier])
     needed, room = named - NAME_WIDTH, spare - MIN_FLEXIBLE[tier]
     wider = needed if needed <= room else room // 2
     if wider > 0 and (names := [index for index, (name, _) in enumerate(wanted) if name in _NAMES]):
         wanted[names[0]] = (wanted[names[0]][0], str(NAME_WIDTH + wider))
         spare -= wider
-    return tuple(Sized(COLUMNS[name], max(1, spare) if size == "*" else int(size.rstrip("?"))) for name, size in wanted)
+    return _sized(wanted, spare, COLUMNS)
+
+
+def fitting(table: str, columns: Mapping[str, Column], inner: int, least: int) -> tuple[Sized, ...]:
+    """The columns of a table written as those of `TABLES`. `least`: cells of the one with the spare width."""
+    return _sized(*_fitting(table, inner, least), columns)
+
+
+def _fitting(table: str, inner: int, least: int) -> tuple[list[tuple[str, str]], int]:
+    """Those that fit, and the spare width."""
+    wanted = [(name, size) for name, _, size in (part.partition(":") for part in table.split())]
+    while (spare := _spare(wanted, inner)) < least and (left := _optional(wanted)) is not None:
+        del wanted[left]
+    return wanted, spare
+
+
+def _sized(wanted: list[tuple[str, str]], spare: int, columns: Mapping[str, Column]) -> tuple[Sized, ...]:
+    return tuple(Sized(columns[name], max(1, spare) if size == "*" else int(size.rstrip("?"))) for name, size in wanted)
 
 
 def _spare(wanted: list[tuple[str, str]], inner: int) -> int:
@@ -172,11 +187,11 @@ def _status(text: str) -> Span:
     return Span(text or NONE, STATUS_ROLES.get(text, ""))
 
 
-def _styled(read: Callable[[Any], Span]) -> Callable[[Any, float, int], Span]:
+def styled(read: Callable[[Any], Span]) -> Callable[[Any, float, int], Span]:
     return lambda row, *_: read(row)
 
 
-def _plain(read: Callable[[Any], str | None]) -> Callable[[Any, float, int], Span]:
+def plain(read: Callable[[Any], str | None]) -> Callable[[Any, float, int], Span]:
     return lambda row, *_: _value(read(row))
 
 
@@ -253,36 +268,36 @@ def _share(value: float | None, cache: CacheView) -> Span:
 
 #: Name of a column -> its cell.
 COLUMNS: Mapping[str, Column] = {
-    "mark": Column("", _styled(lambda row: Span(" " + (row.sign if row.agent is None else " "), "busy"))),
+    "mark": Column("", styled(lambda row: Span(" " + (row.sign if row.agent is None else " "), "busy"))),
     "id": Column("ID", _id),
-    "project": Column("Project", _plain(_project)),
+    "project": Column("Project", plain(_project)),
     "a": Column("A", _count("active", "live"), right=True),
     "r": Column("R", _count("requests"), right=True),
     "f": Column("F", _count("failures", "bad"), right=True),
     "arf": Column("A/R/F", _counts, right=True),
-    "provider": Column("Provider", _plain(lambda row: _of(row).provider)),
-    "prov": Column("Prov", _plain(lambda row: _of(row).provider)),
-    "model": Column("Model", _plain(lambda row: model(_of(row).requested, _of(row).resolved))),
-    "target": Column("Target", _plain(lambda row: target(_of(row)))),
-    "effort": Column("Effort", _plain(lambda row: _of(row).effort)),
-    "in": Column("In", _plain(lambda row: tokens(_of(row).input_tokens)), right=True),
-    "out": Column("Out", _plain(lambda row: tokens(_of(row).output_tokens)), right=True),
-    "cache": Column("Cache", _styled(lambda row: _share(life_share(row.shown), row.shown.cache)), right=True),
-    "cached": Column("Cached", _styled(lambda row: _share(newest_share(row), row.cache)), right=True),
-    "rate": Column("Rate", _plain(lambda row: rate(_of(row).throughput)), right=True),
+    "provider": Column("Provider", plain(lambda row: _of(row).provider)),
+    "prov": Column("Prov", plain(lambda row: _of(row).provider)),
+    "model": Column("Model", plain(lambda row: model(_of(row).requested, _of(row).resolved))),
+    "target": Column("Target", plain(lambda row: target(_of(row)))),
+    "effort": Column("Effort", plain(lambda row: _of(row).effort)),
+    "in": Column("In", plain(lambda row: tokens(_of(row).input_tokens)), right=True),
+    "out": Column("Out", plain(lambda row: tokens(_of(row).output_tokens)), right=True),
+    "cache": Column("Cache", styled(lambda row: _share(life_share(row.shown), row.shown.cache)), right=True),
+    "cached": Column("Cached", styled(lambda row: _share(newest_share(row), row.cache)), right=True),
+    "rate": Column("Rate", plain(lambda row: rate(_of(row).throughput)), right=True),
     "trend": Column("Trend", _trend),
-    "status": Column("Status", _styled(lambda row: _status(row.shown.status))),
-    "started": Column("Started", _plain(lambda row: clock(row.started_at))),
-    "finished": Column("Finished", _plain(lambda row: clock(row.finished_at))),
+    "status": Column("Status", styled(lambda row: _status(row.shown.status))),
+    "started": Column("Started", plain(lambda row: clock(row.started_at))),
+    "finished": Column("Finished", plain(lambda row: clock(row.finished_at))),
     "phase": Column("Status", _phase),
     "session": Column("Session", _session),
-    "endpoint": Column("Endpoint", _plain(lambda row: row.endpoint)),
-    "elapsed": Column("Elapsed", _plain(lambda row: took(row.elapsed)), right=True),
-    "latency": Column("Latency", _plain(lambda row: took(row.elapsed)), right=True),
-    "code": Column("Code", _styled(_code), right=True),
-    "bad": Column("!", _styled(lambda row: Span("!" if row.bad else "", "bad"))),
-    "details": Column("Details", _styled(_details)),
-    "time": Column("Time", _plain(lambda row: clock(row.at))),
-    "level": Column("Code", _styled(lambda row: Span(row.code, row.role)), right=True),
-    "message": Column("Message", _styled(lambda row: Span(row.message))),
+    "endpoint": Column("Endpoint", plain(lambda row: row.endpoint)),
+    "elapsed": Column("Elapsed", plain(lambda row: took(row.elapsed)), right=True),
+    "latency": Column("Latency", plain(lambda row: took(row.elapsed)), right=True),
+    "code": Column("Code", styled(_code), right=True),
+    "bad": Column("!", styled(lambda row: Span("!" if row.bad else "", "bad"))),
+    "details": Column("Details", styled(_details)),
+    "time": Column("Time", plain(lambda row: clock(row.at))),
+    "level": Column("Code", styled(lambda row: Span(row.code, row.role)), right=True),
+    "message": Column("Message", styled(lambda row: Span(row.message))),
 }

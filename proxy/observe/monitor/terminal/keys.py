@@ -22,6 +22,7 @@ from proxy.observe.monitor.terminal.rows import (
     sort_of,
 )
 from proxy.observe.monitor.terminal.screen import has_strip
+from proxy.observe.monitor.terminal.times import TIMES, Time, neighbour
 from proxy.observe.monitor.terminal.view import PANES, Detail, Overlay, Pane, Selection, View
 
 #: Actions of the program: none, end, or end at once.
@@ -45,7 +46,7 @@ def pressed(view: View, key: str, stage: Stage) -> tuple[View, Wish]:
     end. Others do nothing."""
     if view.stopping:
         return view, ""
-    if "quit" in view.overlays:
+    if view.upper == "quit":
         return _answered(view, key)
     if view.typing:
         return _typed(view, key), ""
@@ -53,7 +54,7 @@ def pressed(view: View, key: str, stage: Stage) -> tuple[View, Wish]:
         return (view, "quit") if view.attached else (_with(view, "quit"), "")
     if view.overlays and key in _SCROLLS:
         return _scrolled_overlay(view, _SCROLLS[key], stage), ""
-    action = _KEYS.get(key)
+    action = (_HISTORY_KEYS.get(key) if view.upper == "history" else None) or _KEYS.get(key)
     return (view if action is None else action(view, stage)), ""
 
 
@@ -129,16 +130,20 @@ def _scrolled_overlay(view: View, step: int, stage: Stage) -> View:
 
 
 def _closed(view: View, _stage: Stage) -> View:
-    """Closes one of help, the set-up, allowances, the detail, the filter, in this order."""
-    for overlay in _CLOSING:
-        if overlay in view.overlays:
-            return _without(view, overlay)
+    """Closes the upper overlay, the detail, or the filter, in this order."""
+    if view.upper is not None:
+        return _without(view, view.upper)
     if view.detail is not None:
         return replace(view, detail=None)
     return replace(view, words="")
 
 
-_CLOSING: tuple[Overlay, ...] = ("help", "setup", "allowances")
+def _timed(time: Time) -> Callable[[View, Stage], View]:
+    return lambda view, _stage: replace(view, time=time, top=0)
+
+
+def _time_step(by: int) -> Callable[[View, Stage], View]:
+    return lambda view, _stage: replace(view, time=neighbour(view.time, by), top=0)
 
 
 # The focus, and the selected row.
@@ -307,7 +312,15 @@ _KEYS: Mapping[str, Callable[[View, Stage], View]] = {
     "s": _sorted,
     "/": _filter,
     "a": _toggle("allowances"),
+    "h": _toggle("history"),
     "b": _toggle("setup"),
     "?": _toggle("help"),
     "escape": _closed,
+}
+
+#: While the history is uppermost.
+_HISTORY_KEYS: Mapping[str, Callable[[View, Stage], View]] = {
+    "left": _time_step(-1),
+    "right": _time_step(1),
+    **{str(index): _timed(time) for index, time in enumerate(TIMES, 1)},
 }

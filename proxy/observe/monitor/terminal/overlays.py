@@ -1,4 +1,4 @@
-"""The overlays: the keys, the set-up, the allowances, the question before the end, the end."""
+"""The overlays: the keys, the set-up, the allowances, the history, the question before the end, the end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from proxy.observe.monitor.snapshot import Snapshot
 from proxy.observe.monitor.terminal.cells import Line, Span, fit, fit_line, laid_over, wrap
+from proxy.observe.monitor.terminal.history import history_lines
 from proxy.observe.monitor.terminal.panes import edge
 from proxy.observe.monitor.terminal.strip import allowance_lines
 from proxy.observe.monitor.terminal.view import View
@@ -26,10 +27,13 @@ KEYS = (
     ("s", "order of the rows: next"),
     ("/", "only rows with these words"),
     ("a", "allowances"),
+    ("h", "history; 1 2 3 4 ← → its time"),
     ("b", "set-up"),
     ("?", "this help"),
     ("Esc", "close the overlay, detail, filter"),
 )
+#: Cells of the history, at most, and least lines, with borders.
+MAX_HISTORY, LEAST_HISTORY = 200, 20
 _ATTACHED = {"q": "leave; the proxy goes on", "Ctrl-C": "leave; the proxy goes on"}
 
 
@@ -48,13 +52,18 @@ def box_of(view: View, snapshot: Snapshot, width: int, now: float) -> Box | None
     """The uppermost open box."""
     if view.stopping:
         return _stopping(now)
-    if "quit" in view.overlays:
-        return _question()
-    if "help" in view.overlays:
-        return _help(view)
-    if "setup" in view.overlays:
-        return _setup(view, width)
-    return _allowances(snapshot, width, now) if "allowances" in view.overlays else None
+    match view.upper:
+        case "quit":
+            return _question()
+        case "help":
+            return _help(view)
+        case "setup":
+            return _setup(view, width)
+        case "allowances":
+            return _allowances(snapshot, width, now)
+        case "history":
+            return _history(view, width, now)
+    return None
 
 
 def _question() -> Box:
@@ -92,6 +101,13 @@ def _allowances(snapshot: Snapshot, width: int, now: float) -> Box:
     return Box("Allowances", lines, outer, len(lines) + 2)
 
 
+def _history(view: View, width: int, now: float) -> Box:
+    """Keeps its least height while there is little to show, so that it does not jump when the answer comes."""
+    outer = min(MAX_HISTORY, max(4, width))
+    lines = history_lines(view, outer - 2, now)
+    return Box(f"History · {view.time}", lines, outer, max(len(lines) + 2, LEAST_HISTORY))
+
+
 def scrollable(box: Box, height: int) -> int:
     """The number of lines by which it can be scrolled."""
     return max(0, len(box.lines) - max(0, min(box.height, height) - 2))
@@ -113,8 +129,7 @@ def _box_lines(box: Box, top: int, across: int, down: int) -> list[Line]:
     inner = down - 2
     top = min(top, max(0, len(box.lines) - inner))
     below = len(box.lines) - top - inner
-    blank = max(0, inner - len(box.lines)) // 2  # of a box that is taller than its text
-    body = [()] * blank + list(box.lines[top : top + inner])
+    body = box.lines[top : top + inner]
     found = [edge("╭╮", box.title, across, box.role, "title")]
     for index in range(inner):
         text = fit_line(body[index] if index < len(body) else (), across - 2)

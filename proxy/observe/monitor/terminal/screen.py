@@ -23,6 +23,7 @@ FOOTER = (
     ("?", "help"),
     ("b", "setup"),
     ("a", "allowances"),
+    ("h", "history"),
     ("↑ ↓ j k", "move"),
     ("Tab", "pane"),
     ("Enter", "open"),

@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from proxy.observe.history.overview_rows import OverviewRows
+from proxy.observe.monitor.terminal.times import Time
+
 Pane = Literal["sessions", "active", "recent", "events"]
 PANES: tuple[Pane, ...] = ("sessions", "active", "recent", "events")
 
 #: Key of a row: the id of a session, of a session and its agent, or of a request.
 Key = tuple[str | None, ...]
-#: Overlays, the upper one first.
-Overlay = Literal["help", "setup", "allowances", "quit"]
+Overlay = Literal["quit", "help", "setup", "allowances", "history"]
+#: The upper one first.
+OVERLAYS: tuple[Overlay, ...] = ("quit", "help", "setup", "allowances", "history")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,20 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownHistory:
+    """What is known of the history of a time.
+
+    rows     None: nothing was read yet
+    problem  why it could not be read, the last time
+    asking   it is being read
+    """
+
+    rows: OverviewRows | None = None
+    problem: str = ""
+    asking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """focus     the pane that the keys move in
     places    pane -> its selected row
@@ -43,6 +61,7 @@ class View:
     words     only rows with all of these are shown; `typing`: they are being typed
     overlays  the open ones; `top`: scrolled lines of the upper one
     setup     the lines of the setup overlay
+    time      the time that the history overlay shows; `history`: what is known of it
     attached  to a proxy that runs elsewhere: leaving it stops nothing
     note      the fault of the connection
     stopping  the proxy ends
@@ -58,9 +77,16 @@ class View:
     overlays: frozenset[Overlay] = frozenset()
     top: int = 0
     setup: tuple[str, ...] = ()
+    time: Time = "7 days"
+    history: ShownHistory = ShownHistory()
     attached: bool = False
     note: str = ""
     stopping: bool = False
+
+    @property
+    def upper(self) -> Overlay | None:
+        """The uppermost open overlay."""
+        return next((one for one in OVERLAYS if one in self.overlays), None)
 
     def place(self, pane: Pane) -> Selection:
         return self.places.get(pane, Selection())

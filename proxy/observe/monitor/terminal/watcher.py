@@ -14,12 +14,15 @@ from typing import Protocol
 
 from proxy.observe.monitor.snapshot import Snapshot
 from proxy.observe.monitor.terminal.cells import Line
+from proxy.observe.monitor.terminal.history_reader import Ask, HistoryReader
 from proxy.observe.monitor.terminal.keys import Stage, pressed
 from proxy.observe.monitor.terminal.screen import screen
-from proxy.observe.monitor.terminal.view import View
+from proxy.observe.monitor.terminal.view import ShownHistory, View
 
 #: Seconds between two frames; a key draws one at once.
 REDRAW_S = 0.25
+#: The same while the history is being read.
+READING_S = 0.05
 #: Seconds that `close` waits for the thread; one that writes to a stopped terminal is abandoned.
 JOIN_S = 2.0
 
@@ -48,6 +51,7 @@ class Watcher:
     """look      returns what to show, called on the thread of the watcher
     quit      called there when the user quits, and when the monitor fails
     surface   opens the terminal
+    history   asks for the history, called on the thread of the watcher, too; None: there is none
     ours      whether the terminal may be touched now
     """
 
@@ -58,11 +62,13 @@ class Watcher:
         surface: Callable[[], Surface],
         *,
         view: View,
+        history: Ask | None = None,
         ours: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._look, self._quit, self._open, self._ours, self._clock = look, quit, surface, ours, clock
         self._view = view
+        self._history = None if history is None else HistoryReader(history)
         self._surface: Surface | None = None
         self._thread: threading.Thread | None = None
         self._read, self._write = os.pipe()
@@ -125,15 +131,24 @@ class Watcher:
         """Draws a frame, and handles the keys until the next one."""
         seen, now = self._look(), self._clock()
         width, height = surface.size()
-        surface.draw(screen(seen.snapshot, replace(self._view, note=seen.note), width, height, now))
-        for key in surface.keys(self._read, REDRAW_S):
-            self._press(key, Stage(seen.snapshot, width, height, now))
+        history = self._shown_history(now)
+        view = replace(self._view, note=seen.note, history=history)
+        surface.draw(screen(seen.snapshot, view, width, height, now))
+        for key in surface.keys(self._read, READING_S if history.asking else REDRAW_S):
+            self._press(key, history, Stage(seen.snapshot, width, height, now))
         self._drain()
         if self._pausing:
             self._paused(surface)
 
-    def _press(self, key: str, stage: Stage) -> None:
-        view, wish = pressed(self._view, key, stage)
+    def _shown_history(self, now: float) -> ShownHistory:
+        if "history" not in self._view.overlays:
+            return ShownHistory()
+        if self._history is None:
+            return ShownHistory(problem="There is no history here.")
+        return self._history.shown(self._view.time, now)
+
+    def _press(self, key: str, history: ShownHistory, stage: Stage) -> None:
+        view, wish = pressed(replace(self._view, history=history), key, stage)
         self._view = replace(view, stopping=view.stopping or self._view.stopping)
         if wish == "quit":
             self._quit()

@@ -5,16 +5,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from proxy.observe.history.demo import write_demo
+from proxy.observe.history.overview import overview
+from proxy.observe.history.overview_rows import overview_rows
+from proxy.observe.history.schema import reading
 from proxy.observe.monitor.demo import Demo
 from proxy.observe.monitor.snapshot import Snapshot
 from proxy.observe.monitor.terminal.cells import Line
 from proxy.observe.monitor.terminal.keys import Stage, pressed
 from proxy.observe.monitor.terminal.screen import screen
-from proxy.observe.monitor.terminal.view import View
+from proxy.observe.monitor.terminal.times import TIMES, Time
+from proxy.observe.monitor.terminal.view import ShownHistory, View
 
 from .screen_picture import picture
 
@@ -39,6 +47,12 @@ CASES = {
     "help-80x24": (80, 24, "?"),
     "setup-80x24": (80, 24, "b"),
     "allowances-120x40": (120, 40, "a"),
+    "history-20x5": (20, 5, "h page_down"),
+    "history-80x24": (80, 24, "h"),
+    "history-scrolled-80x24": (80, 24, "h end"),
+    "history-today-120x40": (120, 40, "h 1"),
+    "history-30-days-200x60": (200, 60, "h right"),
+    "history-90-days-100x30": (100, 30, "h 4"),
     "quit-120x40": (120, 40, "q"),
 }
 
@@ -46,9 +60,9 @@ CASES = {
 def outputs() -> dict[Path, str]:
     """File -> the screen as text."""
     with in_utc():
-        snapshot, now = demo()
-        texts = {FOLDER / f"{name}.txt": _text(_drawn(snapshot, now, *case)) for name, case in CASES.items()}
-        lines = _drawn(snapshot, now, 100, 30, "space")
+        (snapshot, now), past = demo(), histories()
+        texts = {FOLDER / f"{name}.txt": _text(_drawn(snapshot, past, now, *case)) for name, case in CASES.items()}
+        lines = _drawn(snapshot, past, now, 100, 30, "space")
         return texts | {PICTURE: picture(lines, "The monitor on a terminal, with simulated traffic")}
 
 
@@ -65,10 +79,24 @@ def demo() -> tuple[Snapshot, float]:
     return simulated.snapshot(), NOON + passed
 
 
-def _drawn(snapshot: Snapshot, now: float, columns: int, rows: int, keys: str) -> list[Line]:
+@cache
+def histories() -> Mapping[Time, ShownHistory]:
+    """The history of the demo, as it is at its start. Asked for within `in_utc`."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "history.db")
+        write_demo(path, NOON)
+        with reading(path) as db:
+            found = {time: overview(db, division.edges(NOON), NOON) for time, division in TIMES.items()}
+    return {time: ShownHistory(overview_rows(one)) for time, one in found.items()}
+
+
+def _drawn(
+    snapshot: Snapshot, past: Mapping[Time, ShownHistory], now: float, columns: int, rows: int, keys: str
+) -> list[Line]:
     view = View(setup=SETUP)
     for key in keys.split():
         view, _ = pressed(view, " " if key == "space" else key, Stage(snapshot, columns, rows, now))
+        view = replace(view, history=past[view.time])
     return screen(snapshot, view, columns, rows, now)
 
 

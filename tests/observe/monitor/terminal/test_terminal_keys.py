@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from samples import rows
 
+from proxy.observe.history.overview_rows import OverviewRows, UsageRow, WindowRow
 from proxy.observe.monitor.snapshot import Snapshot
 from proxy.observe.monitor.terminal.keys import Stage, pressed, without_sequences
-from proxy.observe.monitor.terminal.view import Detail, View
+from proxy.observe.monitor.terminal.view import Detail, ShownHistory, View
 
 from .shown import MAIN, NOW, SNAPSHOT, after, request, shown
 
@@ -57,6 +58,13 @@ ROWS: list[tuple[str, Callable[[View], object], object]] = [
     ("/ x enter escape", lambda view: view.words, ""),
     ("? b escape", lambda view: view.overlays, {"setup"}),
     ("a b ? escape escape escape", lambda view: view.overlays, set()),
+    ("h", lambda view: (view.overlays, view.time), ({"history"}, "7 days")),
+    ("h h", lambda view: view.overlays, set()),
+    ("h 1", lambda view: (view.time, view.focus), ("today", "sessions")),
+    ("h 4 escape 2", lambda view: (view.time, view.focus), ("90 days", "active")),
+    ("h right right right left", lambda view: (view.time, view.focus), ("30 days", "sessions")),
+    ("h left left", lambda view: view.time, "today"),
+    ("h ? 2 left", lambda view: (view.time, view.focus), ("7 days", "recent")),  # the help is above it
     ("b enter escape enter escape", lambda view: (view.detail, view.overlays), (None, set())),
     ("q", lambda view: view.overlays, {"quit"}),
     ("q j b enter /", lambda view: view.overlays, {"quit"}),
@@ -156,3 +164,12 @@ def test_error_and_status_come_first() -> None:
         ["error", "connection"],
     ]
     assert first[3].startswith("│" + " " * 18 + " connection"[1:])  # goes on below
+
+
+def test_the_history_scrolls_to_its_end_and_begins_anew_with_another_time() -> None:
+    windows = tuple(WindowRow(f"p1/{number}", "Weekly", ((NOW, 1.0),)) for number in range(40))
+    rows = OverviewRows((0.0, NOW), UsageRow(1), (UsageRow(1),), windows=windows)
+    view = after(["h", "end", "k", "j", "j"], View(history=ShownHistory(rows)), size=(80, 24))
+    assert "PgUp" in shown(view, size=(80, 24))[-1]
+    assert after(["k"], view, size=(80, 24)).top == view.top - 1
+    assert after(["1"], view, size=(80, 24)).top == 0

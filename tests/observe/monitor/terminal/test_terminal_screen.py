@@ -22,7 +22,7 @@ from .shown import NOW, SNAPSHOT, text_of
 
 KEYS = (
     *("tab", "left", "right", "up", "down", "page_up", "page_down", "home", "end", "enter", "escape", "backspace"),
-    *"1234kjs/abq?ny é世",
+    *"1234kjs/ahbq?ny é世",
 )
 SIZES = st.tuples(st.integers(0, 230), st.integers(0, 70))
 

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 
 import pytest
 
@@ -20,9 +21,10 @@ from .shown import NOW, SNAPSHOT, text_of
 
 
 class Remembering:
-    """A terminal of 80 by 24. `typed` is what comes from the keyboard, a list a picture; then nothing more comes."""
+    """A terminal of 80 by 24. `typed` is what comes from the keyboard, a list a picture, or what makes one; then
+    nothing more comes."""
 
-    def __init__(self, typed: Sequence[list[str] | Exception] = ()) -> None:
+    def __init__(self, typed: Sequence[list[str] | Callable[[], list[str]] | Exception] = ()) -> None:
         self.typed = list(typed)
         self.pictures: list[list[str]] = []
         self.did: list[str] = []
@@ -43,7 +45,7 @@ class Remembering:
         keys = self.typed.pop(0)
         if isinstance(keys, Exception):
             raise keys
-        return keys
+        return keys() if callable(keys) else keys
 
     def suspend(self) -> None:
         self.did.append("suspend")
@@ -90,6 +92,32 @@ def test_keys_are_drawn_and_the_terminal_is_given_back() -> None:
     assert "gone" in first[0]
     assert watched.quits == 0 and watched.watcher.error is None
     assert watched.surface.did == ["close", "give back"]
+
+
+def test_the_history_is_asked_for_when_it_is_open_and_drawn_when_it_comes() -> None:
+    asked: list[tuple[Sequence[float], Future[object]]] = []
+
+    def ask(edges: Sequence[float]) -> Future[object]:
+        asked.append((edges, Future()))
+        return asked[-1][1]
+
+    def answered() -> list[str]:
+        usage = {"requests": 4_321}
+        asked[0][1].set_result({"version": 1, "edges": [0, 1], "whole": usage, "periods": [usage]})
+        return []
+
+    watched = Watched(Remembering([["?"], ["escape", "h"], answered, ["end"], ["3"]]), history=ask).run()
+    watched.close()
+    pictures = ["".join(picture) for picture in watched.surface.pictures]
+    assert ["Reading the history" in one for one in pictures[:6]] == [False, False, True, False, False, True]
+    assert ["4,321" in one for one in pictures[:5]] == [False, False, False, True, True]
+    assert [len(edges) for edges, _ in asked] == [8, 31]
+
+
+def test_a_monitor_without_a_history_says_so() -> None:
+    watched = Watched(Remembering([["h"]])).run()
+    watched.close()
+    assert "There is no history here." in "".join(watched.surface.pictures[1])
 
 
 def test_who_confirms_ends_it() -> None:

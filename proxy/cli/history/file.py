@@ -1,0 +1,69 @@
+"""The file of the history, as commands use it, and what to do when it cannot be."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from proxy.cli.command import Context
+from proxy.cli.config_file import ConfigFile
+from proxy.cli.paths import state_root
+from proxy.config import ConfigError
+from proxy.errors import PROGRAM, ProxyError
+from proxy.observe.history.schema import FILE_NAME, NewerHistory, reading
+from proxy.observe.history.writer import problem_of
+
+Found = TypeVar("Found")
+
+
+def path_of(context: Context) -> Path:
+    return state_root(context.environment) / FILE_NAME
+
+
+def read(context: Context, query: Callable[[sqlite3.Connection], Found]) -> Found:
+    """The answer of a query, of one state of the file. Raises ConfigError where there is no file, or none that can be
+    used."""
+    path = path_of(context)
+    try:
+        with reading(path) as db:
+            return query(db)
+    except FileNotFoundError:
+        raise ConfigError(_missing(path, context)) from None
+    except (sqlite3.Error, OSError, NewerHistory) as error:
+        raise ConfigError(unusable(path, error)) from None
+
+
+def unusable(path: Path, error: Exception) -> str:
+    """Why the file cannot be used, and what to do."""
+    return f"the history {path} cannot be used: {problem_of(error)}. {_cure(error)}"
+
+
+def is_damaged(error: Exception) -> bool:
+    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+
+
+def _cure(error: Exception) -> str:
+    if isinstance(error, NewerHistory):
+        return "Use that version, or put the file elsewhere; a new one is made"
+    if is_damaged(error):
+        return f"`{PROGRAM} history clear` removes it, and a new one is made; nothing can be read of it"
+    if "locked" in str(error) or "busy" in str(error):
+        return "Another process writes it; try again"
+    return "Its owner must be able to read and write it and its folder"
+
+
+def _missing(path: Path, context: Context) -> str:
+    return f"no history in {path} yet. {why_empty(context)}"
+
+
+def why_empty(context: Context) -> str:
+    """Why there may be no requests in the history."""
+    try:
+        kept = ConfigFile(context, new=True).config.history
+    except ProxyError:
+        kept = True  # other commands say what is wrong with the settings
+    if kept:
+        return "A proxy writes each request that it serves"
+    return "It is off: set history.enabled or PROXY_HISTORY, and start the proxy again"
