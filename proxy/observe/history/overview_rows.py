@@ -38,9 +38,9 @@ class ModelRow:
 
     provider: str = ""
     model: str = ""
-    others: int = 0
     tokens: tuple[int, ...] = ()
     whole: UsageRow = field(default_factory=UsageRow)
+    others: int = 0
 
 
 @dataclass(frozen=True, slots=True)
