@@ -75,8 +75,8 @@ def _past_requests(now: float) -> Iterator[PastRequest]:
             yield _EMPTY._replace(
                 request=f"r{number}-{place}",
                 ended=round(1000 * ended),
-                first=None if failed else 300 + 90 * place,
-                total=5000,
+                first_ms=None if failed else 300 + 90 * place,
+                total_ms=5000,
                 endpoint="messages",
                 account=account,
                 served=model,
