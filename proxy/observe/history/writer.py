@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -194,11 +194,17 @@ def problem_of(error: Exception) -> str:
     return str(error) if isinstance(error, sqlite3.OperationalError) else f"it is damaged ({error})"
 
 
+Places = tuple[tuple[int, int], ...]
+
+
 @dataclass(slots=True)
 class _File:
     """The open file; closed after a failure, and opened again by the next write, as after it was deleted or replaced.
 
-    state  the number of commits of other processes, `PRAGMA data_version`; `place`: device and inode
+    state    the number of commits of other processes, `PRAGMA data_version`
+    places   device and inode of the file and of its -wal, after the last write
+    orphans  connections to deleted files. They stay open: the end of one deletes a -wal by its name, which may be that
+             of the new file
     """
 
     path: Path
@@ -207,7 +213,8 @@ class _File:
     _db: sqlite3.Connection | None = None
     _names: Names | None = None
     _state: int = 0
-    _place: tuple[int, int] | None = None
+    _places: Places = ()
+    _orphans: list[sqlite3.Connection] = field(default_factory=list)
 
     def write(self, batch: Sequence[Kept]) -> Mapping[str, CallerUse]:
         """Writes a batch in one transaction. Returns what callers used on its newest day, {} if it is not news."""
@@ -222,10 +229,12 @@ class _File:
                 write_requests(db, requests, names)
                 write_samples(db, samples, names)
                 day = write_use(db, (one for one in batch if isinstance(one, CallerUse)))
-                return {} if day is None else read_use(db, day)
+                used = {} if day is None else read_use(db, day)
         except BaseException:
             names.forget()  # those of this transaction do not exist
             raise
+        self._places = _places_of(self.path)
+        return used
 
     def tidy(self) -> None:
         """Removes what is old."""
@@ -234,10 +243,12 @@ class _File:
         names.forget()
 
     def _opened(self) -> tuple[sqlite3.Connection, Names]:
-        if self._db is None or self._names is None or self._place != place_of(self.path):
-            self.close()
+        if self._db is not None and self._places and self._places != _places_of(self.path):
+            self._orphans.append(self._db)  # what is written to a deleted file is lost
+            self._db = None
+        if self._db is None or self._names is None:
             self._db = connect(self.path)
-            self._names, self._place = Names(self._db), place_of(self.path)
+            self._names = Names(self._db)
         return self._db, self._names
 
     def _look_for_others(self, db: sqlite3.Connection, names: Names) -> None:
@@ -250,19 +261,19 @@ class _File:
             names.forget()
 
     def close(self) -> None:
-        db, self._db, self._names = self._db, None, None
+        db, self._db, self._names, self._places = self._db, None, None, ()
         if db is not None:
             with contextlib.suppress(sqlite3.Error):
                 db.close()
 
 
-def place_of(path: Path) -> tuple[int, int] | None:
-    """Where a file is, None if it is missing: another one has another place."""
-    try:
-        info = path.stat()
-    except FileNotFoundError:
-        return None
-    return info.st_dev, info.st_ino
+def _places_of(path: Path) -> Places:
+    found = []
+    for one in (path, path.with_name(f"{path.name}-wal")):
+        with contextlib.suppress(FileNotFoundError):
+            info = one.stat()
+            found.append((info.st_dev, info.st_ino))
+    return tuple(found)
 
 
 def write_requests(db: sqlite3.Connection, requests: Sequence[PastRequest], names: Names) -> None:
