@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from bench import calls, transports
+from bench import calls, history, transports
 from bench.load import Seen
 from bench.process import Account, Process
 from bench.rows import PACED, ROWS, WIRES, Row
@@ -207,6 +207,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="a line of JSON for each result")
     parser.add_argument("--upstream-port", type=int, default=0, help="where the upstream listens")
     parser.add_argument("--transports", action="store_true", help="what p1's transports upload, in place of the rows")
+    parser.add_argument(
+        "--history", type=int, nargs="?", const=1_000_000, help="a history of so many requests, in place of the rows"
+    )
     parser.add_argument("--calls", action="store_true", help="Python calls of a tiny request, in place of the rows")
     parser.add_argument("--functions", action="store_true", help="with --calls: how often each function is called")
     parser.add_argument(
@@ -225,6 +228,9 @@ def chosen_rows(texts: list[str] | None, rows: Sequence[R] = ROWS) -> list[R]:
 
 
 async def main(options: argparse.Namespace) -> None:
+    if options.history:
+        history.table(options.history)
+        return
     if options.calls:
         await calls.table(chosen_rows(options.rows, calls.KINDS), by_function=options.functions)
         return
