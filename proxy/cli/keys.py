@@ -138,17 +138,20 @@ def _list(path: Path, used_path: Path, program: str) -> int:
         return 0
     used = used_today(used_path, time.time())
     heads = ("name", "made", "at a time", "a minute", "tokens a day", "requests today", "tokens today")
-    rows = [_row(key, used.get(key.name)) for key in sorted(keys.values(), key=lambda key: key.name)]
+    rows = [_row(key, used) for key in sorted(keys.values(), key=lambda key: key.name)]
     for line in table(heads, rows):
         say(line)
     return 0
 
 
-def _row(key: CallerKey, used: CallerUse | None) -> tuple[str, ...]:
+def _row(key: CallerKey, used: Mapping[str, CallerUse] | None) -> tuple[str, ...]:
+    """`used`: None where it cannot be read."""
     limits = key.limits
     made = datetime.fromtimestamp(key.created, UTC).strftime("%Y-%m-%d")
+    use = None if used is None else used.get(key.name)
+    today = ("?", "?") if used is None else _shown((use.requests, use.tokens) if use else (0, 0))
     numbers = (limits.at_a_time, limits.per_minute, limits.tokens_per_day)
-    return (key.name, made, *_shown(numbers), *_shown((used.requests, used.tokens) if used else (0, 0)))
+    return (key.name, made, *_shown(numbers), *today)
 
 
 def _shown(numbers: Iterable[int | None]) -> list[str]:

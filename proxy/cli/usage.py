@@ -129,7 +129,7 @@ def _lines(report: UsageReport) -> list[str]:
 def terminal_of_output(indent: int = 0) -> Terminal:
     """The abilities of the standard output, less `indent` columns."""
     colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    encoding = sys.stdout.encoding or "ascii"
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"  # there may be no output at all
     try:
         "█░".encode(encoding)
         blocks = True

@@ -291,7 +291,10 @@ async def _history(state: AppState, folder: Path | None) -> AsyncIterator[None]:
     )
     meter.keep = writer.put
     if state.callers.file is not None:
-        meter.told(await asyncio.to_thread(used_today, writer.path, state.clock()))
+        used = await asyncio.to_thread(used_today, writer.path, state.clock())
+        if used is None:
+            state.log.write("warn", "callers", "callers_not_read", file=str(writer.path))
+        meter.told(used or {})
     if state.history is not None:
         state.monitor.finished(writer.put)
         state.monitor.remembers = True

@@ -63,6 +63,8 @@ def _check(what: str, arguments: argparse.Namespace, context: Context) -> None:
         raise ConfigError(f"{arguments.session!r}: only `{context.program} report sessions` takes an id")
     if what not in _TIMES and (arguments.by or arguments.prices):
         raise ConfigError(f"--by and --prices are of the other reports, not of `report {what}`")
+    if what == "limits" and arguments.limit:
+        raise ConfigError("--limit is of the other reports: `report limits` shows all windows")
     if arguments.what in _TIMES and (arguments.since or arguments.until):
         raise ConfigError(f"choose one of them: `{arguments.what}`, or --since and --until")
 

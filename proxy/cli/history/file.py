@@ -44,11 +44,18 @@ def is_damaged(error: Exception) -> bool:
     return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
 
 
+def is_full(error: Exception) -> bool:
+    """Whether the disk is full."""
+    return "full" in str(error)
+
+
 def _cure(error: Exception) -> str:
     if isinstance(error, NewerHistory):
         return "Use that version, or put the file elsewhere; a new one is made"
     if is_damaged(error):
         return f"`{PROGRAM} history clear` removes it, and a new one is made; nothing can be read of it"
+    if is_full(error):
+        return f"Make room on its disk; `{PROGRAM} history clear` removes all of it"
     if "locked" in str(error) or "busy" in str(error):
         return "Another process writes it; try again"
     return "Its owner must be able to read and write it and its folder"
@@ -66,4 +73,4 @@ def why_empty(context: Context) -> str:
         kept = True  # other commands say what is wrong with the settings
     if kept:
         return "A proxy writes each request that it serves"
-    return "It is off: set history.enabled or PROXY_HISTORY, and start the proxy again"
+    return "It is off: set history.enabled to true (or PROXY_HISTORY=1), and start the proxy again"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from proxy.cli.command import Context, say
 from proxy.cli.config_file import ConfigFile
-from proxy.cli.history.file import is_damaged, path_of, unusable
+from proxy.cli.history.file import is_damaged, is_full, path_of, unusable
 from proxy.cli.history.spans import local_text
 from proxy.cli.printable import amount, counted
 from proxy.config import ConfigError
@@ -69,10 +69,11 @@ def clear(arguments: argparse.Namespace, context: Context) -> int:
         with closing(connect(path)) as db, damage_told():
             held = _removed(db, until)
     except (sqlite3.Error, OSError, NewerHistory) as error:
-        if not is_damaged(error) or until is not None or arguments.dry_run:
+        if not (is_damaged(error) or is_full(error)) or until is not None or arguments.dry_run:
             raise ConfigError(unusable(path, error)) from None
+        why = "the disk is full" if is_full(error) else "it was damaged, and nothing could be read of it"
         _remove_files(path)
-        say(f"removed {path}: it was damaged, and nothing could be read of it. A proxy makes a new one")
+        say(f"removed the file {path}: {why}. What callers used today went with it. A proxy makes a new one")
         return 0
     say(f"removed {_words(held)} from {path}: {amount(size)} before, {amount(_size(path))} now")
     return 0
@@ -115,9 +116,8 @@ def _removed(db: sqlite3.Connection, until: int | None) -> _Held:
 
 
 def _remove_files(path: Path) -> None:
-    """Removes the file. A proxy that has it open notices, and makes a new one."""
-    path.unlink()
-    for end in _BESIDE:
+    """Removes the file. A proxy that has it open notices, and makes a new one; so what is beside it goes first."""
+    for end in (*_BESIDE, ""):
         path.with_name(path.name + end).unlink(missing_ok=True)
 
 

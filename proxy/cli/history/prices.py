@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -103,6 +102,6 @@ def _price(value: Any, place: str) -> Price:
 
 def _amount(value: Any, place: str) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not 0 <= value <= 10**9:
+    if not number or not 0 <= value <= 10**9:  # NaN is neither
         raise ConfigError(f"{place}: expected a number from 0, the price of a million tokens")
     return float(value)

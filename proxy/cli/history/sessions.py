@@ -39,8 +39,8 @@ def read_sessions(db: sqlite3.Connection, span: TimeSpan, limit: int | None) -> 
 _Cell = Callable[[Conversation, float], str]
 #: The columns after the session's name.
 _COLUMNS: Sequence[tuple[Column, _Cell]] = (
-    (Column("project", right=False, least=12), lambda one, _now: one.project or NONE),
-    (Column("model", right=False, least=14), lambda one, _now: one.model or NONE),
+    (Column("project", right=False, least=8), lambda one, _now: one.project or NONE),
+    (Column("model", right=False, least=10), lambda one, _now: one.model or NONE),
     (Column("account", right=False, least=8, rank=6), lambda one, _now: one.account or NONE),
     (Column("caller", right=False, least=8, rank=5), lambda one, _now: one.caller or NONE),
     (Column("turns"), lambda one, _now: count_text(one.usage.requests)),

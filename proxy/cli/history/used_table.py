@@ -126,15 +126,15 @@ def _cells(report: UsedReport, lines: Sequence[_Line]) -> tuple[list[Column], li
     columns: list[tuple[Column, list[str]]] = [
         (Column(report.by, right=False, least=LEAST_NAME), [line.name for line in lines]),
         (Column("reqs"), [count_text(one.requests) for one in usages]),
-        (Column("fail"), [count_text(one.failed) for one in usages]),
+        (Column("fail", rank=1), [count_text(one.failed) for one in usages]),
         (Column("input"), [tokens(one.input) for one in usages]),
-        (Column("cache"), [share(one.cached_share) for one in usages]),
+        (Column("cache", rank=2), [share(one.cached_share) for one in usages]),
         (Column("output"), [tokens(one.output) for one in usages]),
     ]
     if report.total.cost is not None:
         columns.append((Column("cost"), [cost_text(line.row.cost) for line in lines]))
-    columns.append(_times("first s", [usage.first_ms for usage in usages], 1))
-    columns.append(_times("total s", [usage.total_ms for usage in usages], 2))
+    columns.append(_times("first s", [usage.first_ms for usage in usages], 3))
+    columns.append(_times("total s", [usage.total_ms for usage in usages], 4))
     return [column for column, _ in columns], [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
 
 

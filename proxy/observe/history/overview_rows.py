@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from proxy.observe.from_json import made
-from proxy.observe.history.overview import VERSION
+from proxy.observe.history.allowance_samples import MAX_WINDOWS
+from proxy.observe.history.overview import MAX_MODELS, MAX_PERIODS, VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,19 @@ class OverviewRows:
     kept_since: float | None = None
 
 
+#: Rows of an overview that are read: more would only keep the reader busy.
+_MOST = {"edges": MAX_PERIODS + 1, "periods": MAX_PERIODS, "models": MAX_MODELS + 1, "windows": MAX_WINDOWS}
+
+
 def overview_rows(value: Any) -> OverviewRows:
     """Reads an overview. Raises ValueError for what is none, and for another version."""
     if not isinstance(value, Mapping) or "periods" not in value:
         raise ValueError("that is no history")
     if value.get("version") != VERSION:
         raise ValueError(f"that is version {value.get('version')!r} of the history, this program reads {VERSION}")
+    for name, most in _MOST.items():
+        if isinstance(value.get(name), list) and len(value[name]) > most:
+            raise ValueError(f"that history has more than {most} {name}")
     found = made(OverviewRows, value)
     if not found.periods or len(found.edges) != len(found.periods) + 1:
         raise ValueError("the periods of a history do not fit their edges")

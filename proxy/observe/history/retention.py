@@ -10,8 +10,9 @@ from proxy.observe.history.schema import transaction
 from proxy.observe.history.sums import QUARTER_S
 from proxy.observe.history.usage import kept_since
 
-#: What is removed at a time: a clock that is wrong for a moment takes no more.
 _DAY_S = 24 * 3600.0
+#: Requests that ended within this time say whether the clock is right.
+_LATELY_S = 10 * _DAY_S
 #: Requests that are removed at a time: other processes may write in between.
 _STEP = 5_000
 #: The share of the oldest requests that goes when the file is too large.
@@ -29,13 +30,13 @@ class HistoryBounds:
 
 
 def remove_old(db: sqlite3.Connection, bounds: HistoryBounds, now: float) -> None:
-    """Removes what is too old, a day at a time, and the oldest of a file that is too large. `now`: seconds since 1970.
-    Raises sqlite3.Error."""
-    oldest = kept_since(db)
-    if bounds.days and oldest is not None and now - oldest > (bounds.days + 1) * _DAY_S:
-        remove_until(db, round(1000 * min(oldest + _DAY_S, now - bounds.days * _DAY_S)))
-    while _used_bytes(db) > bounds.size and (end := _end_of_oldest(db)) is not None:
-        if not remove_until(db, end):
+    """Removes what is too old, and the oldest of a file that is too large. `now`: seconds since 1970; where the
+    requests do not agree with that, a day goes at a time. Raises sqlite3.Error."""
+    oldest, end = kept_since(db), now - bounds.days * _DAY_S
+    if bounds.days and oldest is not None and oldest < end - _DAY_S:
+        remove_until(db, round(1000 * (end if _agrees(db, now) else min(end, oldest + _DAY_S))))
+    while _used_bytes(db) > bounds.size and (until := _end_of_oldest(db)) is not None:
+        if not remove_until(db, until):
             raise sqlite3.DatabaseError("its oldest requests cannot be removed")
 
 
@@ -60,6 +61,15 @@ def _remove_requests(db: sqlite3.Connection, end: int) -> int:
         return db.execute(f"DELETE FROM requests WHERE id IN ({some})", (end, _STEP)).rowcount
 
 
+def _agrees(db: sqlite3.Connection, now: float) -> bool:
+    """Whether requests ended on two days lately: a clock that is wrong for some hours makes one such day."""
+    found = db.execute(
+        "SELECT count(DISTINCT ended / ?) FROM requests WHERE ended BETWEEN ? AND ?",
+        [round(1000 * one) for one in (_DAY_S, now - _LATELY_S, now + _DAY_S)],
+    ).fetchone()
+    return bool(found[0] > 1)
+
+
 def _used_bytes(db: sqlite3.Connection) -> int:
     pages, free, size = (
         int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count", "page_size")
@@ -70,7 +80,9 @@ def _used_bytes(db: sqlite3.Connection) -> int:
 def _end_of_oldest(db: sqlite3.Connection) -> int | None:
     """The moment before which the oldest share of the requests ended; None without any."""
     count = int(db.execute("SELECT count(*) FROM requests").fetchone()[0])
-    row = db.execute("SELECT ended FROM requests ORDER BY ended LIMIT 1 OFFSET ?", (int(count * _SHARE),)).fetchone()
+    row = db.execute(
+        "SELECT ended FROM requests WHERE ended >= 0 ORDER BY ended LIMIT 1 OFFSET ?", (int(count * _SHARE),)
+    ).fetchone()
     return None if row is None else int(row[0]) + 1
 
 

@@ -93,6 +93,19 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
+def _as_it_is(path: Path) -> sqlite3.Connection:
+    """Opens a file in a folder that cannot be written, where SQLite could not make what it needs beside the file."""
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None)
+    try:
+        with damage_told():
+            if check_version(db) < VERSION:
+                raise sqlite3.OperationalError("an older version wrote it, and its folder cannot be written")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
 def _open(db: sqlite3.Connection) -> None:
     check_version(db)
     db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a new file
@@ -163,7 +176,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     else as `connect`."""
     if not path.exists():
         raise FileNotFoundError(path)
-    with closing(connect(path)) as db:
+    with closing(connect(path) if os.access(path.parent, os.W_OK) else _as_it_is(path)) as db:
         db.execute("PRAGMA query_only = ON")
         db.execute("BEGIN")
         with damage_told():

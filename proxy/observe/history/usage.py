@@ -140,5 +140,5 @@ class _Texts:
 
 def kept_since(db: sqlite3.Connection) -> float | None:
     """When the oldest request ended, in seconds since 1970; None without any."""
-    row = db.execute("SELECT ended FROM requests ORDER BY ended LIMIT 1").fetchone()
+    row = db.execute("SELECT ended FROM requests WHERE ended >= 0 ORDER BY ended LIMIT 1").fetchone()
     return None if row is None else row[0] / 1000

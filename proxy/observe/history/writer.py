@@ -17,7 +17,7 @@ from proxy.observe.history.allowance_samples import Sample, SampledWindows
 from proxy.observe.history.caller_use import CallerUse, read_use, write_use
 from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest, past_request
 from proxy.observe.history.retention import HistoryBounds, remove_old
-from proxy.observe.history.schema import Names, NewerHistory, check_version, connect, transaction
+from proxy.observe.history.schema import Names, NewerHistory, check_version, connect, damage_told, transaction
 from proxy.observe.history.sums import add_up, write_sums
 from proxy.observe.lifecycle import Log
 from proxy.observe.monitor.snapshot import AllowanceRow, RequestRow
@@ -122,7 +122,7 @@ class HistoryWriter:
             now = time.monotonic()
             if not self._problem and now - tidied >= self._timers.tidy:
                 tidied = now
-                self._done(file.tidy, file)
+                self._tidy(file)
             if self._problem:
                 self._ending.wait(self._timers.again)
             if self._problem or self._waiting:
@@ -130,6 +130,12 @@ class HistoryWriter:
         if batch or self._waiting:
             self._log.write("warn", "history", "history_lost", count=len(batch) + len(self._waiting))
         file.close()
+
+    def _tidy(self, file: _File) -> None:
+        try:
+            self._done(file.tidy, file)
+        except Exception as error:  # a fault of ours must not end the thread
+            self._log.write("error", "history", "internal_error", error=type(error).__name__)
 
     def _taken(self, most: int) -> list[Kept]:
         waiting = self._waiting
@@ -239,7 +245,8 @@ class _File:
     def tidy(self) -> None:
         """Removes what is old."""
         db, names = self._opened()
-        remove_old(db, self.bounds, self.wall())
+        with damage_told():
+            remove_old(db, self.bounds, self.wall())
         names.forget()
 
     def _opened(self) -> tuple[sqlite3.Connection, Names]:

@@ -168,8 +168,7 @@ class MonitorState:
         return looking or self.remembers or self._beside.wants_project
 
     def known_project(self, request_id: str) -> str | None:
-        """The project of the request's session as it was found lately, "" if none was; None if it is to be looked for
-        now."""
+        """The project of the request's session, if that was found lately."""
         request = self._known.get(request_id)
         return None if request is None or request.session is None else request.owner.known_project(self._clock())
 
@@ -326,6 +325,7 @@ class MonitorState:
 
     def _project(self, request: TrackedRequest, event: ProjectResolved) -> None:
         request.project = request.owner.project = short(event.project)
+        request.owner.project_at = self._clock()
 
     def _number(self, request: TrackedRequest, event: Sequenced) -> None:
         request.number = event.number

@@ -125,8 +125,8 @@ class TrackedAgent(Totals):
 
 @dataclass(slots=True, eq=False)
 class TrackedSession(Totals):
-    """`row` is its row of the step `row_step`, when it had no active request. `project_at`: when its project was looked
-    for, by the clock that only goes forward."""
+    """`row` is its row of the step `row_step`, when it had no active request. `project_at`: when its project was found,
+    by the clock that only goes forward."""
 
     project: str | None = None
     project_at: float = -PROJECT_S
@@ -136,11 +136,8 @@ class TrackedSession(Totals):
     row_step: int = 0
 
     def known_project(self, now: float) -> str | None:
-        """Its project as it was found lately, "" if none was; None if it is to be looked for now."""
-        if now - self.project_at < PROJECT_S:
-            return self.project or ""
-        self.project_at = now
-        return None
+        """Its project, if that was found lately."""
+        return self.project if now - self.project_at < PROJECT_S else None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

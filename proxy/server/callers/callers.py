@@ -1,7 +1,8 @@
 """The callers of one application: what each has used, and whether it may use more.
 
 What was used on a day is kept in the file of the history, so it survives a restart, and all processes on that file
-count together, within a second. Replicas on other machines count for themselves.
+count together: each is told of the others within a second after its own requests. Replicas on other machines count for
+themselves.
 """
 
 from __future__ import annotations
@@ -104,14 +105,16 @@ class Meter:
         self.keep(CallerUse(self._day.number, name, requests, tokens))
 
 
-def used_today(path: Path, now: float) -> Mapping[str, CallerUse]:
-    """name -> what was used since midnight UTC, as last written by a running proxy. Blocks. A missing file, or one that
-    cannot be read, has nothing."""
+def used_today(path: Path, now: float) -> Mapping[str, CallerUse] | None:
+    """name -> what was used since midnight UTC, as last written by a running proxy; None if the file cannot be read.
+    Blocks."""
     try:
         with reading(path) as db:
             return read_use(db, math.floor(now) // DAY_S)
-    except (sqlite3.Error, OSError, NewerHistory):
+    except FileNotFoundError:
         return {}
+    except (sqlite3.Error, OSError, NewerHistory):
+        return None
 
 
 #: The key that a request came with; missing for the one of the settings, and if none is needed.

@@ -171,6 +171,16 @@ def test_a_damaged_file_is_removed_as_a_whole(damage: object, run: Run, state: P
     assert not [*state.iterdir()]
 
 
+def test_on_a_full_disk_the_file_goes_as_a_whole(run: Run, secret: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_given: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(keeping, "remove_until", full)
+    assert "Make room on its disk" in run("history", "clear", "--older-than", "1d")[2] and secret.exists()
+    status, out, _ = run("history", "clear")
+    assert status == 0 and "the disk is full" in out and not secret.exists()
+
+
 def test_a_proxy_whose_file_is_damaged_begins_a_new_one(run: Run, secret: Path) -> None:
     with Written(secret) as written:
         written.put(ended(1))

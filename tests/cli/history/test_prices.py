@@ -97,6 +97,7 @@ def test_cached_input_costs_as_any_where_no_other_price_is_told(tmp_path: Path) 
         ({"m": {"input": True, "output": 1}}, "expected a number from 0"),
         ('{"m": {"input": NaN, "output": 1}}', "expected a number from 0"),
         ('{"m": {"input": 1e999, "output": 1}}', "expected a number from 0"),
+        ('{"m": {"input": 1' + "0" * 400 + ', "output": 1}}', "expected a number from 0"),
         ("[" * 100_000, "no JSON"),
         (" " * 1024 * 1025, "too large"),
     ],

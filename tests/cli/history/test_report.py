@@ -127,13 +127,13 @@ def test_no_line_is_wider_than_the_terminal_whatever_the_names(blocks: bool, tmp
         history(tmp_path, [later(-60, served=HOSTILE, project=name) for name in (HOSTILE, "x", "e\u0301" * 40, "")])
     with reading(path) as db:
         reports = [read_report(db, by, span_of("week", None, None, NOW), None) for by in BY]
-    for report, columns in product(reports, (50, 66, 80, 81, 100, 160)):
+    for report, columns in product(reports, (40, 50, 66, 80, 81, 100, 160)):
         terminal = Terminal(columns, blocks=blocks, encoding="utf-8" if blocks else "ascii")
         lines = written(report_lines(report, terminal), terminal).splitlines()
         assert max(map(width_of, lines)) <= columns
         assert all(line.isprintable() and (blocks or line.isascii()) for line in lines)
         places = {width_of(line[: line.index(" 75%")]) for line in lines if " 75%" in line}
-        assert len(places) == 1  # of the column of the cache
+        assert len(places) == 1 or columns < 66  # of the column of the cache, for which there is no room
 
 
 def test_what_is_left_is_one_row(run: Run, state: Path) -> None:
@@ -170,6 +170,7 @@ def test_days_before_the_history_began_are_not_shown(run: Run, state: Path) -> N
         ("report week 5f3a", 1, "only `model-proxy report sessions` takes an id"),
         ("report sessions --by day", 1, "are of the other reports"),
         ("report limits --prices x.json", 1, "are of the other reports"),
+        ("report limits --limit 1", 1, "shows all windows"),
         ("report --json --csv", 2, "not allowed with"),
     ],
 )
@@ -196,7 +197,7 @@ def test_a_history_that_is_missing_or_empty(run: Run, state: Path, monkeypatch: 
 
 def test_a_history_that_is_off(run: Run, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"history": {"enabled": false}}')
-    assert "It is off: set history.enabled or PROXY_HISTORY" in run("report")[2]
+    assert "It is off: set history.enabled to true" in run("report")[2]
 
 
 def test_a_file_that_cannot_be_used_says_what_to_do(run: Run, state: Path) -> None:

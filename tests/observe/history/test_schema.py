@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 from pathlib import Path
@@ -79,6 +80,22 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(NewerHistory, match=f"version {VERSION + 1}"):
         connect(path)
     assert path.read_bytes() == before
+
+
+def test_a_file_in_a_folder_that_cannot_be_written_is_read_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = history(tmp_path, [later(0)])
+    monkeypatch.setattr(os, "access", lambda *_given: False)
+    before = {one.name for one in tmp_path.iterdir()}
+    with reading(path) as db:
+        assert db.execute("SELECT count(*) FROM requests").fetchone() == (1,)
+        assert {one.name for one in tmp_path.iterdir()} == before
+    old = sqlite3.connect(path)
+    old.execute("PRAGMA user_version = 1")
+    old.close()
+    with pytest.raises(sqlite3.OperationalError, match="older version"), reading(path):
+        pass
 
 
 def test_reading_makes_no_file_and_changes_none(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from proxy.observe.history import writer
 from proxy.observe.history.caller_use import CallerUse
 from proxy.observe.history.past_request import NAMED, PastRequest
 from proxy.observe.history.retention import HistoryBounds, remove_old, remove_until
-from proxy.observe.history.schema import connect, reading
+from proxy.observe.history.schema import Names, connect, reading, transaction
 from proxy.observe.history.usage import BY, read_usage
-from proxy.observe.history.writer import MAX_WAITING, WriterTimers, problem_of
+from proxy.observe.history.writer import MAX_WAITING, WriterTimers, problem_of, write_requests
 
 
 def kept(path: Path) -> int:
@@ -290,13 +290,41 @@ def test_names_of_our_own_removal_are_written_again(tmp_path: Path) -> None:
     assert rows(path, "SELECT count(*) FROM requests JOIN names ON names.id = project WHERE text = 'once'") == [(1,)]
 
 
+def test_a_removal_that_cannot_read_a_row_ends_no_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = history(tmp_path, [later(0)])
+    db = connect(path)
+    db.execute("INSERT INTO requests (ended) VALUES (NULL), (x'00'), (-9e999), ('text')")
+    db.close()
+    with Written(path, HistoryBounds(30, 2**40), wall=lambda: NOW + 90 * 86_400) as written:
+        until(lambda: kept(path) == 3)  # the one that is too old, and the one without end or beginning
+    assert written.told == []
+
+    def broken(*_given: object) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(writer, "remove_old", broken)
+    with Written(path) as written:
+        until(lambda: bool(written.log.all("internal_error")))
+        written.put(ended(1))
+    assert rows(path, "SELECT count(*) FROM requests WHERE request = 'r1'") == [(1,)]
+
+
+def test_days_go_at_once_where_requests_agree_with_the_clock(tmp_path: Path) -> None:
+    db = connect(history(tmp_path, [later(86_400 * day) for day in range(-40, 1)]))
+    remove_old(db, HistoryBounds(7, 2**40), NOW)
+    assert db.execute("SELECT count(*) FROM requests").fetchone() == (8,)
+    db.close()
+
+
 def test_a_clock_that_is_wrong_for_a_moment_takes_one_day(tmp_path: Path) -> None:
     path = history(tmp_path, [later(86_400 * day) for day in range(-20, 1)])
     db = connect(path)
     remove_old(db, HistoryBounds(30, 2**40), NOW)
     assert db.execute("SELECT count(*) FROM requests").fetchone() == (21,)
+    with transaction(db):
+        write_requests(db, [later(500 * 86_400 + 60 * n) for n in range(9)], Names(db))  # served meanwhile
     remove_old(db, HistoryBounds(30, 2**40), NOW + 500 * 86_400)
-    assert db.execute("SELECT count(*) FROM requests").fetchone() == (20,)
+    assert db.execute("SELECT count(*) FROM requests").fetchone() == (20 + 9,)
     db.close()
 
 

@@ -268,3 +268,11 @@ def test_a_failure_after_its_end_is_no_kind_of_an_abandoned_request() -> None:
         monitor.record("1", event)
     (row,) = monitor.snapshot().recent
     assert (row.status, row.error, row.kind) == ("abandoned", "the client left", "")
+
+
+def test_a_session_keeps_a_project_that_was_found_for_a_minute() -> None:
+    store = Store().tell("a", STARTED).tell("b", STARTED).tell("c", Started("messages", None))
+    assert store.known_project("a") is None and store.known_project("nobody") is None
+    assert store.tell("a", ProjectResolved("shop")).known_project("b") == "shop"
+    assert store.later(59).known_project("b") == "shop" and store.later(2).known_project("b") is None
+    assert store.tell("c", ProjectResolved("shop")).known_project("c") is None  # without a session
