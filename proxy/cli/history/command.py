@@ -64,7 +64,7 @@ def _check(what: str, arguments: argparse.Namespace, context: Context) -> None:
     if what not in _TIMES and (arguments.by or arguments.prices):
         raise ConfigError(f"--by and --prices are of the other reports, not of `report {what}`")
     if what == "limits" and arguments.limit:
-        raise ConfigError("--limit is of the other reports: `report limits` shows all windows")
+        raise ConfigError(f"--limit is of the other reports: `{context.program} report limits` shows all windows")
     if arguments.what in _TIMES and (arguments.since or arguments.until):
         raise ConfigError(f"choose one of them: `{arguments.what}`, or --since and --until")
 

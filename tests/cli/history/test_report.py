@@ -170,7 +170,7 @@ def test_days_before_the_history_began_are_not_shown(run: Run, state: Path) -> N
         ("report week 5f3a", 1, "only `model-proxy report sessions` takes an id"),
         ("report sessions --by day", 1, "are of the other reports"),
         ("report limits --prices x.json", 1, "are of the other reports"),
-        ("report limits --limit 1", 1, "shows all windows"),
+        ("report limits --limit 1", 1, "report limits` shows all windows"),
         ("report --json --csv", 2, "not allowed with"),
     ],
 )
