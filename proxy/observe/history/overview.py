@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from proxy.observe.history.limits import PACE_S, curve, spent_at, thinned, windows
+from proxy.observe.history.limits import PACE_S, curve, pace, spent_at, thinned, windows
 from proxy.observe.history.sums import SUMMED, percentile
 from proxy.observe.history.usage import BY, TIMES, Usage, kept_since, read_usage, whole
 
@@ -41,8 +41,8 @@ def overview(db: sqlite3.Connection, edges: Sequence[float], now: float) -> dict
     models      those with the most tokens first: `provider`, `model`, `whole`, and `tokens` of each period, in and out;
                 one with `others`, their number, has the rest
     windows     of the allowances: `account`, `window`, `limit`, `samples` (time, per cent, which stays until the next
-                one), `resets_at`, and `spent_at` at the pace of the last hours, None if that is later than the reset,
-                or not known
+                one), `resets_at`, the `pace` of the last hours in per cent a second, None if it is not known, and
+                `spent_at`, None if that is later than the reset, or not known
     """
     by_model = BY["model"]
     found = read_usage(db, by_model.dimension, edges, lambda at, *place: (at, by_model.key(at, *place)), times=_TIMES)
@@ -94,6 +94,8 @@ def _windows(db: sqlite3.Connection, since: float, until: float, now: float) -> 
     return [
         {"account": one.account, "window": one.window, "limit": one.limit}
         | {"samples": [(round(point.at), point.used) for point in thinned(curve(one.samples, now), MAX_SAMPLES)]}
-        | {"resets_at": one.samples[-1].resets_at, "spent_at": spent_at(newest.get(one.place, ()), now)}
+        | {"resets_at": one.samples[-1].resets_at}
+        | {"pace": pace(recent, now), "spent_at": spent_at(recent, now)}
         for one in windows(db, since, until, MAX_SAMPLES)
+        for recent in [newest.get(one.place, ())]
     ]
