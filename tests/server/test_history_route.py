@@ -102,6 +102,7 @@ async def test_without_edges_it_is_the_last_seven_days(past_live: Live) -> None:
         ("1,1800000000000", "not '1800000000000'"),  # milliseconds
         ("1,%D9%A1%D9%A2", "not '١٢'"),
         ("1," + "x" * 900, "x…'"),
+        ("1,2&edges=3,4", "expected once"),
     ],
 )
 async def test_other_edges_are_refused(live: Live, edges: str, words: str) -> None:
@@ -251,6 +252,31 @@ async def test_one_that_waits_and_leaves_makes_room(tmp_path: Path) -> None:
     await asyncio.sleep(0)
     first.cancel()
     assert await third == 4
+
+
+async def test_a_question_that_waits_has_an_end_too(tmp_path: Path) -> None:
+    path, question = file_in(tmp_path), Endless()
+    queries = Queries(QueryBounds(running=1, longest_s=0.6))
+    first = asyncio.create_task(queries.ask(path, question, never))
+    await until(lambda: question.running)
+    leaves = asyncio.create_task(queries.ask(path, sessions, lambda: True))
+    with pytest.raises(ConnectionResetError):
+        await leaves
+    with pytest.raises(ProxyError, match="it took too long"):
+        await first
+    assert await queries.ask(path, sessions, never) == 4
+
+
+async def test_a_question_waits_for_no_writer_and_writes_nothing(tmp_path: Path) -> None:
+    path = file_in(tmp_path)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    before = {one.name: one.stat().st_size for one in tmp_path.glob("history.db*")}
+    assert await Queries(QueryBounds(longest_s=2)).ask(path, sessions, never) == 4
+    assert {one.name: one.stat().st_size for one in tmp_path.glob("history.db*")} == before
+    writer.execute("ROLLBACK")
+    assert writer.execute("PRAGMA data_version").fetchone() == (1,)
+    writer.close()
 
 
 async def test_a_question_only_reads(tmp_path: Path) -> None:

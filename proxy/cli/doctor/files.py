@@ -244,15 +244,15 @@ def check_history(setup: Setup) -> Sequence[Finding]:
 def _history(path: Path, setup: Setup) -> Finding:
     import sqlite3
 
-    from proxy.observe.history.schema import NewerHistory, reading
-    from proxy.observe.history.writer import problem_of
+    from proxy.observe.history.problems import NewerHistory, reason_of
+    from proxy.observe.history.schema import reading
 
     try:
         with reading(path) as db:
             (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
             (count,) = db.execute("SELECT count(*) FROM requests").fetchone()
     except (sqlite3.Error, OSError, NewerHistory) as error:
-        found, count = problem_of(error), 0
+        found, count = reason_of(error), 0
     if found == "ok":
         return ok(f"the history has {counted(count, 'request')} in {amount(_stat_size(path))}")
     why = "it is not kept, and reports say less than there was, or nothing"

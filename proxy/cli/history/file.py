@@ -11,9 +11,9 @@ from proxy.cli.command import Context
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.paths import state_root
 from proxy.config import ConfigError
-from proxy.errors import PROGRAM, ProxyError
-from proxy.observe.history.schema import FILE_NAME, NewerHistory, reading
-from proxy.observe.history.writer import problem_of
+from proxy.errors import ProxyError
+from proxy.observe.history.problems import NewerHistory, problem_of
+from proxy.observe.history.schema import FILE_NAME, reading
 
 Found = TypeVar("Found")
 
@@ -37,28 +37,7 @@ def read(context: Context, query: Callable[[sqlite3.Connection], Found]) -> Foun
 
 def unusable(path: Path, error: Exception) -> str:
     """Why the file cannot be used, and what to do."""
-    return f"the history {path} cannot be used: {problem_of(error)}. {_cure(error)}"
-
-
-def is_damaged(error: Exception) -> bool:
-    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
-
-
-def is_full(error: Exception) -> bool:
-    """Whether the disk is full."""
-    return "full" in str(error)
-
-
-def _cure(error: Exception) -> str:
-    if isinstance(error, NewerHistory):
-        return "Use that version, or put the file elsewhere; a new one is made"
-    if is_damaged(error):
-        return f"`{PROGRAM} history clear` removes it, and a new one is made; nothing can be read of it"
-    if is_full(error):
-        return f"Make room on its disk; `{PROGRAM} history clear` removes all of it"
-    if "locked" in str(error) or "busy" in str(error):
-        return "Another process writes it; try again"
-    return "Its owner must be able to read and write it and its folder"
+    return f"the history {path} cannot be used: {problem_of(error)}"
 
 
 def _missing(path: Path, context: Context) -> str:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from proxy.cli.command import Context, say
 from proxy.cli.config_file import ConfigFile
-from proxy.cli.history.file import is_damaged, is_full, path_of, unusable
+from proxy.cli.history.file import path_of, unusable
 from proxy.cli.history.spans import local_text
 from proxy.cli.printable import amount, counted
 from proxy.config import ConfigError
+from proxy.observe.history.problems import NewerHistory, is_damaged, is_full
 from proxy.observe.history.retention import remove_until
-from proxy.observe.history.schema import NewerHistory, connect, damage_told
+from proxy.observe.history.schema import connect, damage_told
 from proxy.observe.history.sums import QUARTER_S
 from proxy.observe.history.usage import kept_since
 from proxy.retention import Retention

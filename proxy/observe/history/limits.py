@@ -40,24 +40,23 @@ class WindowPast:
         return self.account, self.window, self.limit
 
 
-_PLACE = 'account, "window", "limit"'
-_WITHIN = "FROM allowances WHERE at >= ?1 AND at < ?2"
-#: Of a group SQLite takes the row that has the maximum. This is the newest sample of each window before a moment, if
-#: its period went on then; one whose end is not known goes on for a month.
+#: The next window after one, in the order of the table's key: the names of windows are few, and its rows many.
+_NEXT = (
+    'SELECT account, "window", "limit" FROM allowances WHERE (account, "window", "limit") > (?, ?, ?)'
+    ' ORDER BY account, "window", "limit" LIMIT 1'
+)
+_OF_WINDOW = 'FROM allowances WHERE account = ?1 AND "window" = ?2 AND "limit" = ?3'
+#: The newest sample before a moment, if its period went on then; one whose end is not known goes on for a month.
 _BEFORE = (
-    f"SELECT {_PLACE}, max(at) AS at, used, resets FROM allowances WHERE at < ?1"
-    f" GROUP BY {_PLACE} HAVING resets > ?1 OR (resets IS NULL AND max(at) > ?1 - {31 * 24 * 3600 * 1000})"
+    f"SELECT * FROM (SELECT at, used, resets {_OF_WINDOW} AND at < ?4 ORDER BY at DESC LIMIT 1)"
+    f" WHERE resets > ?4 OR (resets IS NULL AND at > ?4 - {31 * 24 * 3600 * 1000})"
 )
-_ALL = f"SELECT {_PLACE}, at, used, resets {_WITHIN}"
-#: The last sample of each step of time, and that with the most use.
+_WITHIN = f"{_OF_WINDOW} AND at >= ?4 AND at < ?5"
+_ALL = f"SELECT at, used, resets {_WITHIN}"
+#: The last sample of each step of time, and that with the most use: of a group SQLite takes the row of the maximum.
 _THINNED = " UNION ".join(
-    f"SELECT {_PLACE}, {at}, {used}, resets {_WITHIN} GROUP BY {_PLACE}, at / ?3"
-    for at, used in (("max(at)", "used"), ("at", "max(used)"))
-)
-_NAMED = (
-    "SELECT a.text, w.text, l.text, s.at, s.used, s.resets FROM ({}) AS s"
-    ' JOIN names AS a ON a.id = s.account JOIN names AS w ON w.id = s."window" JOIN names AS l ON l.id = s."limit"'
-    " ORDER BY a.text, l.text, w.text, s.at"
+    f"SELECT {at}, {used}, resets {_WITHIN} GROUP BY at / ?6"
+    for at, used in (("max(at) AS at", "used"), ("at", "max(used)"))
 )
 
 
@@ -65,12 +64,17 @@ def windows(db: sqlite3.Connection, since: float, until: float, steps: int = 0) 
     """The windows of which something is known in the time, by account. `steps`: at most two samples of each of so many
     parts of the time; 0 for all."""
     within, more = (_THINNED, [max(1, int(1000 * (until - since) / steps))]) if steps else (_ALL, [])
-    query = _NAMED.format(f"{_BEFORE} UNION {within}")
-    found: dict[tuple[str, str, str], list[UsedAt]] = {}
-    for account, window, limit, at, used, resets in db.execute(query, (1000 * since, 1000 * until, *more)):
-        sample = UsedAt(at / 1000, used, None if resets is None else resets / 1000)
-        found.setdefault((account, window, limit), []).append(sample)
-    return [WindowPast(*place, tuple(some)) for place, some in found.items()]
+    query = f"{_BEFORE} UNION {within} ORDER BY at"
+    found, place = [], (-1, -1, -1)
+    while (following := db.execute(_NEXT, place).fetchone()) is not None:
+        place = following
+        rows = db.execute(query, (*place, 1000 * since, 1000 * until, *more))
+        samples = tuple(UsedAt(at / 1000, used, None if ends is None else ends / 1000) for at, used, ends in rows)
+        if samples:
+            texts = (db.execute("SELECT text FROM names WHERE id = ?", (number,)).fetchone() for number in place)
+            account, window, limit = (str(row[0]) if row else "" for row in texts)
+            found.append(WindowPast(account, window, limit, samples))
+    return sorted(found, key=lambda one: (one.account, one.limit, one.window))
 
 
 def curve(samples: Sequence[UsedAt], now: float) -> list[UsedAt]:

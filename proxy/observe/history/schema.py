@@ -19,6 +19,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest
+from proxy.observe.history.problems import NewerHistory
 from proxy.observe.history.sums import add_up, write_sums
 
 FILE_NAME = "history.db"
@@ -71,10 +72,6 @@ _SUMS_SINCE = 2
 _STEP = 5_000
 
 
-class NewerHistory(Exception):
-    """The file is of a newer version of this program."""
-
-
 def connect(path: Path) -> sqlite3.Connection:
     """Opens the file, makes it if it is missing, and brings it to this version. Blocks. Raises sqlite3.Error, OSError,
     and NewerHistory."""
@@ -93,22 +90,10 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _as_it_is(path: Path) -> sqlite3.Connection:
-    """Opens a file in a folder that cannot be written, where SQLite could not make what it needs beside the file."""
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None)
-    try:
-        with damage_told():
-            if check_version(db) < VERSION:
-                raise sqlite3.OperationalError("an older version wrote it, and its folder cannot be written")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
 def _open(db: sqlite3.Connection) -> None:
     check_version(db)
-    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a new file
+    if not db.execute("PRAGMA page_count").fetchone()[0]:  # this writes, and means nothing to a file that has pages
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA secure_delete = FAST")  # what is removed from a page is overwritten
@@ -171,16 +156,34 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """The file for queries, with one state of it for all of them. Blocks. Raises FileNotFoundError if there is none,
-    else as `connect`."""
+def reading(path: Path, busy_s: float = BUSY_S) -> Iterator[sqlite3.Connection]:
+    """The file for queries, with one state of it for all of them; it is not written, unless an older version wrote it.
+    Blocks. Raises FileNotFoundError if there is none, else as `connect`.
+
+    busy_s  seconds to wait for another process
+    """
     if not path.exists():
         raise FileNotFoundError(path)
-    with closing(connect(path) if os.access(path.parent, os.W_OK) else _as_it_is(path)) as db:
+    with closing(_for_reading(path, busy_s)) as db, damage_told():
         db.execute("PRAGMA query_only = ON")
         db.execute("BEGIN")
+        yield db
+
+
+def _for_reading(path: Path, busy_s: float) -> sqlite3.Connection:
+    # in a folder that cannot be written SQLite could not make what it needs beside the file
+    how = "mode=ro" if os.access(path.parent, os.W_OK) else "immutable=1"
+    address = f"{path.absolute().as_uri()}?{how}"
+    db = sqlite3.connect(address, uri=True, timeout=busy_s, isolation_level=None, check_same_thread=False)
+    try:
         with damage_told():
-            yield db
+            if check_version(db) == VERSION:
+                return db
+    except BaseException:
+        db.close()
+        raise
+    db.close()
+    return connect(path)
 
 
 #: Texts whose numbers are remembered.

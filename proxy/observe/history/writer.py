@@ -16,8 +16,9 @@ from pathlib import Path
 from proxy.observe.history.allowance_samples import Sample, SampledWindows
 from proxy.observe.history.caller_use import CallerUse, read_use, write_use
 from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest, past_request
+from proxy.observe.history.problems import NewerHistory, problem_of, reason_of
 from proxy.observe.history.retention import HistoryBounds, remove_old
-from proxy.observe.history.schema import Names, NewerHistory, check_version, connect, damage_told, transaction
+from proxy.observe.history.schema import Names, check_version, connect, damage_told, transaction
 from proxy.observe.history.sums import add_up, write_sums
 from proxy.observe.lifecycle import Log
 from proxy.observe.monitor.snapshot import AllowanceRow, RequestRow
@@ -77,7 +78,7 @@ class HistoryWriter:
         self._wake, self._ending = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self._dropped = 0
-        self._problem = ""
+        self._problem = False
 
     # On the event loop.
 
@@ -174,14 +175,13 @@ class HistoryWriter:
             raise
         except (sqlite3.Error, OSError, NewerHistory, UnicodeDecodeError) as error:
             file.close()
-            problem = problem_of(error)
             if not self._problem:
-                self._log.write("warn", "history", "history_not_kept", file=str(self.path), reason=problem)
-                self._tell(problem)
-            self._problem = problem
+                self._log.write("warn", "history", "history_not_kept", file=str(self.path), reason=reason_of(error))
+                self._tell(problem_of(error))
+            self._problem = True
             return False
         if self._problem:
-            self._problem = ""
+            self._problem = False
             self._log.write("info", "history", "history_kept_again", dropped=self._dropped)
             self._tell("")
         return True
@@ -189,15 +189,6 @@ class HistoryWriter:
 
 #: Errors of SQLite that a value causes, and not the file.
 _FAULTS_OF_OURS = (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
-
-
-def problem_of(error: Exception) -> str:
-    """Why the file cannot be used."""
-    if isinstance(error, NewerHistory):
-        return f"a newer version of this program wrote it: {error}"
-    if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
-    return str(error) if isinstance(error, sqlite3.OperationalError) else f"it is damaged ({error})"
 
 
 Places = tuple[tuple[int, int], ...]

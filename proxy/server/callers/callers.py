@@ -20,7 +20,8 @@ from aiohttp import web
 
 from proxy.errors import BusyError, ProxyError
 from proxy.observe.history.caller_use import CallerUse, read_use
-from proxy.observe.history.schema import NewerHistory, reading
+from proxy.observe.history.problems import NewerHistory
+from proxy.observe.history.schema import reading
 from proxy.observe.monitor.snapshot import RequestRow
 from proxy.server.callers.keys import MAX_KEYS, CallerKey, KeyFile, digest_of
 

@@ -28,7 +28,7 @@ async def get_history(request: web.Request) -> web.Response:
     RequestError, BusyError, and ProxyError if no history is kept, or none can be read."""
     state = request.app[STATE]
     now = state.clock()
-    edges = _edges(request.query.get("edges", "")) or [now - day * DAY_S for day in range(_DAYS, -1, -1)]
+    edges = _edges(request.query.getall("edges", [])) or [int(now - day * DAY_S) for day in range(_DAYS, -1, -1)]
     if state.history is None:
         raise not_kept(state)
 
@@ -52,12 +52,15 @@ def not_kept(state: AppState) -> ProxyError:
     )
 
 
-def _edges(text: str) -> Sequence[float]:
-    """The edges in a query, none for none. Raises RequestError.
+def _edges(texts: Sequence[str]) -> Sequence[float]:
+    """The edges in the parameters of a query, none for none. Raises RequestError.
 
-    >>> _edges("1800000000,1800086400.5")
+    >>> _edges(["1800000000,1800086400.5"])
     [1800000000.0, 1800086400.5]
     """
+    if len(texts) > 1:
+        raise RequestError("edges: expected once, with commas", param="edges")
+    text = "".join(texts)
     if not text:
         return []
     parts = text.split(",")

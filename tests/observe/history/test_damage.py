@@ -13,9 +13,9 @@ from samples import examples
 from observe.history.past import NOW, Written, ended, history, later
 from proxy.observe.history.conversations import conversations, sessions_like, turns
 from proxy.observe.history.overview import overview
-from proxy.observe.history.schema import NewerHistory, connect, reading
+from proxy.observe.history.problems import NewerHistory, problem_of
+from proxy.observe.history.schema import connect, reading
 from proxy.observe.history.usage import BY, read_usage
-from proxy.observe.history.writer import problem_of
 
 Damage = Callable[[bytearray, random.Random], None]
 

@@ -13,15 +13,17 @@ from pathlib import Path
 from time import sleep
 
 import pytest
+from samples import rows as rows_of
 
 from observe.history.past import NOW, REQUEST, ROW, Written, ended, history, later, messages, rows, until
 from proxy.observe.history import writer
 from proxy.observe.history.caller_use import CallerUse
 from proxy.observe.history.past_request import NAMED, PastRequest
+from proxy.observe.history.problems import NewerHistory, problem_of
 from proxy.observe.history.retention import HistoryBounds, remove_old, remove_until
 from proxy.observe.history.schema import Names, connect, reading, transaction
 from proxy.observe.history.usage import BY, read_usage
-from proxy.observe.history.writer import MAX_WAITING, WriterTimers, problem_of, write_requests
+from proxy.observe.history.writer import MAX_WAITING, WriterTimers, write_requests
 
 
 def kept(path: Path) -> int:
@@ -362,6 +364,16 @@ def test_requests_that_are_deleted_change_no_limit(tmp_path: Path) -> None:
     assert rows(path, "SELECT tokens FROM caller_days") == [(70,)]
 
 
-def test_problems_are_told_in_words() -> None:
-    assert problem_of(PermissionError(13, "Permission denied")) == "Permission denied"
-    assert problem_of(sqlite3.DatabaseError("malformed")) == "it is damaged (malformed)"
+@rows_of(
+    "error, reason, cure",
+    [
+        (PermissionError(13, "Permission denied"), "Permission denied", "Its owner must be able"),
+        (sqlite3.DatabaseError("malformed"), "it is damaged (malformed)", "`model-proxy history clear` removes it"),
+        (sqlite3.OperationalError("database or disk is full"), "database or disk is full", "Make room on its disk"),
+        (sqlite3.OperationalError("database is locked"), "database is locked", "Another process writes it"),
+        (NewerHistory("it has version 9"), "a newer version of this program wrote it", "Use that version"),
+    ],
+)
+def test_problems_are_told_in_words(error: Exception, reason: str, cure: str) -> None:
+    told = problem_of(error)
+    assert told.startswith(reason) and cure in told
