@@ -17,7 +17,7 @@ from proxy.auth.store import remove_leftovers
 from proxy.config import Config
 from proxy.core.invalid import cut
 from proxy.core.outgoing_proxies import OutboundProxies
-from proxy.errors import PROGRAM
+from proxy.errors import PROGRAM, as_typed
 from proxy.fallbacks import check_fallbacks
 from proxy.observe.capture.contract import Captures, NullCaptures
 from proxy.observe.history.retention import HistoryBounds
@@ -287,7 +287,7 @@ async def _history(state: AppState, folder: Path | None) -> AsyncIterator[None]:
         HistoryBounds(keep.history_days, keep.history_bytes),
         wall=state.clock,
         used=partial(later, meter.told),
-        tell=partial(later, partial(_tell_history, state.monitor)),
+        tell=partial(later, partial(_tell_history, state)),
     )
     meter.keep = writer.put
     if state.callers.file is not None:
@@ -312,9 +312,9 @@ def _later(loop: asyncio.AbstractEventLoop, call: Callable[[T], None], value: T)
         loop.call_soon_threadsafe(call, value)
 
 
-def _tell_history(monitor: MonitorState, problem: str) -> None:
+def _tell_history(state: AppState, problem: str) -> None:
     level, words = ("warn", f"the history is not kept: {problem}") if problem else ("info", "the history is kept again")
-    monitor.notice(level, words)
+    state.monitor.notice(level, as_typed(words, state.command))
 
 
 @asynccontextmanager
