@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest
 from proxy.observe.history.problems import NewerHistory
-from proxy.observe.history.sums import add_up, write_sums
+from proxy.observe.history.sums import add_up, insert, write_sums
 
 FILE_NAME = "history.db"
 #: Seconds to wait for another process that writes; the removal of old names takes the longest.
@@ -186,8 +186,8 @@ def _for_reading(path: Path, busy_s: float) -> sqlite3.Connection:
     return connect(path)
 
 
-#: Texts whose numbers are remembered.
-_KNOWN = 20_000
+#: Texts whose numbers are remembered, and those that are looked for at once.
+_KNOWN, _AT_ONCE = 20_000, 500
 
 
 class Names:
@@ -199,16 +199,22 @@ class Names:
 
     def number(self, text: str) -> int:
         """The number of a text, which is written if it is new."""
-        found = self._known.get(text)
-        if found is None:
-            if len(self._known) >= _KNOWN:
-                self._known.clear()
-            self._db.execute("INSERT OR IGNORE INTO names (text) VALUES (?)", (text,))
-            row = self._db.execute("SELECT id FROM names WHERE text = ?", (text,)).fetchone()
-            if row is None:
-                raise sqlite3.DatabaseError("a name that was written is not there")
-            found = self._known[text] = row[0]
-        return found
+        if text not in self._known:
+            self.learn([text])
+        return self._known[text]
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Finds the numbers of texts together, and writes those that are new."""
+        new = [text for text in set(texts) if text not in self._known]
+        if len(self._known) + len(new) > _KNOWN:
+            self._known.clear()
+        insert(self._db, "names (text)", [(text,) for text in new], "ON CONFLICT (text) DO NOTHING")
+        for begin in range(0, len(new), _AT_ONCE):
+            some = new[begin : begin + _AT_ONCE]
+            marks = ", ".join("?" * len(some))
+            self._known.update(self._db.execute(f"SELECT text, id FROM names WHERE text IN ({marks})", some))
+        if any(text not in self._known for text in new):
+            raise sqlite3.DatabaseError("a name that was written is not there")
 
     def forget(self) -> None:
         self._known.clear()

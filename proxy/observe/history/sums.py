@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, fields
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Protocol
 
 from proxy.observe.history.past_request import COUNTING, PastRequest
 
@@ -145,20 +147,37 @@ class Numbers(Protocol):
 _MORE = ", ".join(f"{name} = {name} + excluded.{name}" for name in SUMMED)
 #: SQLite joins bytes as a text, whatever they are, and a cast gives them back.
 _JOINED = ", ".join(f"{name} = CAST({name} || excluded.{name} AS BLOB)" for name in ("first", "total"))
-_WRITE = (
-    f"INSERT INTO sums (dimension, quarter, value, model, {', '.join(SUMMED)}, first, total)"
-    f" VALUES ({', '.join('?' * (len(SUMMED) + 6))})"
-    f" ON CONFLICT (dimension, quarter, value, model) DO UPDATE SET {_MORE}, {_JOINED}"
-)
+_INTO = f"sums (dimension, quarter, value, model, {', '.join(SUMMED)}, first, total)"
+_ADDED = f"ON CONFLICT (dimension, quarter, value, model) DO UPDATE SET {_MORE}, {_JOINED}"
+_counts_of = attrgetter(*SUMMED)
 
 
 def write_sums(db: sqlite3.Connection, sums: Mapping[Place, Sum], names: Numbers) -> None:
     """Adds the sums to those in the file."""
     number = names.number
-    db.executemany(
-        _WRITE,
-        [
-            (dimension, quarter, number(value), number(model), *astuple(one.counts), bytes(one.first), bytes(one.total))
-            for (dimension, quarter, value, model), one in sums.items()
-        ],
-    )
+    rows = [
+        (dimension, quarter, number(value), number(model), *_counts_of(one.counts), bytes(one.first), bytes(one.total))
+        for (dimension, quarter, value, model), one in sums.items()
+    ]
+    insert(db, _INTO, rows, _ADDED)
+
+
+#: Values of a statement.
+_VALUES = 8_000
+
+
+def insert(db: sqlite3.Connection, into: str, rows: Sequence[Sequence[Any]], conflict: str = "") -> None:
+    """Inserts rows by few statements. Each of them releases the interpreter once and takes it back, which disturbs the
+    thread that serves more than all else here.
+
+    into      a table and its columns
+    conflict  what is done with a row that is there
+    """
+    if not rows:
+        return
+    width = len(rows[0])
+    row, step = f"({', '.join('?' * width)})", max(1, _VALUES // width)
+    for begin in range(0, len(rows), step):
+        some = rows[begin : begin + step]
+        values = ", ".join([row] * len(some))
+        db.execute(f"INSERT INTO {into} VALUES {values} {conflict}", [*chain.from_iterable(some)])

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 from proxy.observe.history.allowance_samples import Sample, SampledWindows
@@ -19,7 +20,7 @@ from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest, past
 from proxy.observe.history.problems import NewerHistory, problem_of, reason_of
 from proxy.observe.history.retention import HistoryBounds, remove_old
 from proxy.observe.history.schema import Names, check_version, connect, damage_told, transaction
-from proxy.observe.history.sums import add_up, write_sums
+from proxy.observe.history.sums import add_up, insert, write_sums
 from proxy.observe.lifecycle import Log
 from proxy.observe.monitor.snapshot import AllowanceRow, RequestRow
 
@@ -34,8 +35,9 @@ TRY_AGAIN_S = 10.0
 #: Seconds between two removals of what is old.
 TIDY_EVERY_S = 3600.0
 
-_INSERT = f"INSERT INTO requests ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
-_SAMPLE = 'INSERT OR REPLACE INTO allowances (account, "window", "limit", at, used, resets) VALUES (?, ?, ?, ?, ?, ?)'
+_REQUESTS = f"requests ({', '.join(COLUMNS)})"
+_SAMPLES = 'allowances (account, "window", "limit", at, used, resets)'
+_NEWER = 'ON CONFLICT (account, "window", "limit", at) DO UPDATE SET used = excluded.used, resets = excluded.resets'
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,20 +276,21 @@ def _places_of(path: Path) -> Places:
     return tuple(found)
 
 
+#: The places of the texts in a request.
+_NAMED = [place for place, name in enumerate(COLUMNS) if name in NAMED]
+_named = itemgetter(*_NAMED)
+
+
 def write_requests(db: sqlite3.Connection, requests: Sequence[PastRequest], names: Names) -> None:
     """Writes requests and adds them to the sums, within a transaction."""
-    number = names.number
-    flags = [name in NAMED for name in COLUMNS]
-    db.executemany(
-        _INSERT,
-        [
-            [
-                number(str(value)) if named and value is not None else value
-                for value, named in zip(one, flags, strict=True)
-            ]
-            for one in requests
-        ],
-    )
+    names.learn(text for one in requests for text in _named(one) if text is not None)
+    rows = []
+    for one in requests:
+        row = [*one]
+        for place in _NAMED:
+            row[place] = None if row[place] is None else names.number(str(row[place]))
+        rows.append(row)
+    insert(db, _REQUESTS, rows)
     write_sums(db, add_up(requests), names)
 
 
@@ -295,4 +298,4 @@ def write_samples(db: sqlite3.Connection, samples: Sequence[Sample], names: Name
     """Writes samples of allowances, within a transaction."""
     number = names.number
     rows = [(number(one.account), number(one.window), number(one.limit), *one[3:]) for one in samples]
-    db.executemany(_SAMPLE, rows)
+    insert(db, _SAMPLES, rows, _NEWER)
