@@ -40,6 +40,9 @@ MAX_ANCESTORS = 64
 MAX_NAME = 255
 
 _LINE_MARK = "orking directory:"  # what all labels have in common
+#: One of these is in the bytes of a body that has a working directory, however its JSON is written: some programs
+#: escape `<` and `>`.
+DIRECTORY_WORDS = (_LINE_MARK.encode(), b"cwd")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 

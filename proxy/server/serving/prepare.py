@@ -19,7 +19,7 @@ from proxy.core.search.hosted import SEARCH_WORD
 from proxy.core.sizes import LARGE_BYTES
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import ModelResolved, ProjectResolved
-from proxy.observe.project import find_working_directory, project_name
+from proxy.observe.project import DIRECTORY_WORDS, find_working_directory, project_name
 from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Target
 from proxy.server.request.accounts import Accounts
@@ -39,12 +39,15 @@ async def read_json(ledger: Ledger, ticket: AdmissionTicket) -> dict[str, Any]:
     body = await read_body(inquiry.request, state.config(), ticket, packed=state.packed)
     ledger.read(body)
     large = len(body) > LARGE_BYTES
-    ledger.names_search = not large and SEARCH_WORD in body
+    if not large:
+        ledger.names_search = SEARCH_WORD in body
+        ledger.names_directory = any(word in body for word in DIRECTORY_WORDS)
     return await in_thread_if(large, partial(_large, ledger, body) if large else partial(decode_body, body))
 
 
 def _large(ledger: Ledger, body: bytes | bytearray) -> dict[str, Any]:
     ledger.names_search = contains(body, SEARCH_WORD)
+    ledger.names_directory = any(contains(body, word) for word in DIRECTORY_WORDS)
     return decode_large_body(body)
 
 
@@ -267,7 +270,7 @@ async def find_project(ledger: Ledger, body: Mapping[str, Any]) -> None:
     """Reports the project of a request, but only if the monitor wants it, since this reads the file system. A session
     keeps its project for a minute."""
     monitor = ledger.inquiry.state.monitor
-    if not monitor.wants_project:
+    if not (ledger.names_directory and monitor.wants_project):
         return
     name = monitor.known_project(ledger.inquiry.id)
     if name is None:
