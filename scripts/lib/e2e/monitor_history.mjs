@@ -168,7 +168,7 @@ export function historyChecks(tools) {
   }
 
   async function sameWindows(page, windows) {
-    const words = { "p1/old 5 hours": "spent in about", "p2/work week": "lasts until its reset", "p3/old month": "used up", "p4/old Rolling": "nothing reported since its reset" };
+    const words = { "p1/old 5 hours": "spent in about", "p2/work week": "lasts until its reset at this pace", "p3/old month": "used up", "p4/old Rolling": "nothing reported since its reset", "p5/old month": "nothing used in the last 3 hours", "p5/old day": "no pace is known yet" };
     for (const [name, pace] of Object.entries(words)) {
       const shown = await page.locator(".past-windows li").filter({ has: page.getByRole("img", { name: `${name}:` }) }).innerText();
       expect(shown.includes(pace), `what is known of ${name}`, shown);
