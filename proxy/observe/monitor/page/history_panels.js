@@ -117,7 +117,7 @@ class PastAllowances {
   }
 
   update(told) {
-    this.list.update(told.windows.map((row) => ({ ...row, told })), (row) => `${row.account} ${row.window} ${row.limit}`);
+    this.list.update(told.windows.map((row) => ({ ...row, told })), (row) => row.key);
     setHidden(this.empty, told.windows.length > 0);
   }
 }
