@@ -135,7 +135,7 @@ def _checked(words: str, checks: str, key: str = "", past: bool = True, **settin
 SCENARIOS: Scenarios[OnNode] = Scenarios(
     [
         _checked("", "empty,formats,numbers,live,keys,alike,hostile", past=False),
-        _checked("with a history", "days,past,past_keys,past_faults"),
+        _checked("with a history", "days,past,past_keys,past_rows,past_faults,past_forced_colours"),
     ]
 )
 MORE: Scenarios[OnNode] = Scenarios(
