@@ -182,7 +182,7 @@ async function answered(range, signal) {
 // Each tab of the page keeps a connection for its stream, and a browser has six for one address.
 function faultOf(error) {
   if (error instanceof SyntaxError) return "the proxy sent something that is no history";
-  return error.name === LATE ? `no answer in ${ANSWER_S} s: the proxy is busy, or too many tabs show this page` : "the proxy does not answer";
+  return error.name === LATE ? `no answer in ${ANSWER_S} s: the proxy may be busy, or too many tabs show this page` : "the proxy does not answer";
 }
 
 // What a row is of, as it was sent: cleaned names may be equal.
