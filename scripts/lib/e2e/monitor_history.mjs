@@ -64,8 +64,9 @@ export function historyChecks(tools) {
     async past_forced_colours(browser) {
       const { page, context } = await past(browser, { forcedColors: "active" });
       const ground = (selector) => page.locator(selector).first().evaluate((node) => getComputedStyle(node).backgroundColor);
-      for (const [one, other] of [["#history :checked + span", "#history :not(:checked) + span"], [".views [aria-current]", ".views a:not([aria-current])"]]) {
-        expect((await ground(one)) !== (await ground(other)), `${one} is another colour`, [await ground(one), await ground(other)]);
+      for (const box of [".ranges", ".views"]) {
+        const colours = [await ground(`${box} :is(:checked + span, [aria-current])`), await ground(box)];
+        expect(colours[0] !== colours[1], `what is chosen of ${box} has another colour`, colours);
       }
       const sides = await page.locator(".usage-panel summary").first().evaluate((node) => ["Top", "Left"].map((side) => getComputedStyle(node, "::before")[`border${side}Color`]));
       expect(sides[0] === "rgba(0, 0, 0, 0)" && sides[1] !== sides[0], "the triangle of a table is one", sides);
