@@ -90,12 +90,15 @@ def _past_requests(now: float) -> Iterator[PastRequest]:
             )
 
 
-#: account, window -> hours since now, per cent, hours until the reset: spent before it, not, used up, begun again.
+#: account, window -> hours since now, per cent, hours until the reset: spent before it, not, used up, begun again,
+#: unused for hours, and one of which too little is known.
 _WINDOWS = {
     ("p1/old", "5 hours"): [(-8.0, 90.0, -4.0), (-2.0, 20.0, 3.0), (-0.5, 60.0, 3.0)],
-    ("p2/work", "week"): [(-100.0, 10.0, 90.0), (-2.0, 30.0, 90.0)],
+    ("p2/work", "week"): [(-100.0, 10.0, 90.0), (-2.5, 29.5, 90.0), (-0.5, 30.0, 90.0)],
     ("p3/old", "month"): [(-90.0, 100.0, 400.0)],
     ("p4/old", "Rolling"): [(-9.0, 70.0, -5.0)],
+    ("p5/old", "month"): [(-90.0, 10.0, 400.0)],
+    ("p5/old", "day"): [(-0.05, 40.0, 20.0)],
 }
 
 
@@ -132,7 +135,7 @@ def _checked(words: str, checks: str, key: str = "", past: bool = True, **settin
 SCENARIOS: Scenarios[OnNode] = Scenarios(
     [
         _checked("", "empty,formats,numbers,live,keys,alike,hostile", past=False),
-        _checked("with a history", "days,past,past_keys,past_faults"),
+        _checked("with a history", "days,past,past_keys,past_rows,past_faults,past_forced_colours"),
     ]
 )
 MORE: Scenarios[OnNode] = Scenarios(

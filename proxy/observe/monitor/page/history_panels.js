@@ -117,7 +117,7 @@ class PastAllowances {
   }
 
   update(told) {
-    this.list.update(told.windows.map((row) => ({ ...row, told })), (row) => `${row.account} ${row.window} ${row.limit}`);
+    this.list.update(told.windows.map((row) => ({ ...row, told })), (row) => row.key);
     setHidden(this.empty, told.windows.length > 0);
   }
 }
@@ -152,11 +152,12 @@ function fillWindow(node, { told, ...row }) {
 }
 
 // [tone, words]: how long it lasts, as far as it is known.
-function paceOf({ spent_at: spent, resets_at: resets }, used, over, now) {
+function paceOf({ pace, spent_at: spent, resets_at: resets }, used, over, now) {
   if (over) return ["quiet", `nothing reported since its reset at ${moment(resets, now)}`];
   if (used >= 100) return ["bad", "used up"];
   if (spent !== null) return ["wait", `spent in about ${duration(spent - now)} at this pace`];
-  return ["", resets === null ? "" : "lasts until its reset"];
+  if (pace === null) return ["", "no pace is known yet"];
+  return ["", pace > 0 ? "lasts until its reset at this pace" : "nothing used in the last 3 hours"];
 }
 
 // ---- numbers, which are also what the pictures say to those who do not see them

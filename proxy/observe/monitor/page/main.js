@@ -191,10 +191,10 @@ function showConnection({ kind, detail }) {
 }
 
 function bannerOf(kind, detail) {
-  const last = snapshot === null ? "" : " What you see is what was known last.";
+  const last = snapshot === null ? "" : " Anything shown is what was known last.";
   if (kind === "gone") return `The proxy does not answer at ${baseUrl()}. Was it stopped? “${snapshot?.command ?? "model-proxy"} serve” starts it, and this page then reconnects.${last}`;
   if (kind === "refused") return `The proxy refuses the stream: ${detail}${last}`;
-  return kind === "silent" ? `The connection is open, but the proxy does not answer: it may hang, or be very busy.${last}` : "";
+  return kind === "silent" ? `The connection is open, but the proxy does not answer: it may hang, or be very busy, or too many tabs show this page.${last}` : "";
 }
 
 function showAge() {

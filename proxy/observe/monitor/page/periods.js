@@ -31,6 +31,14 @@ export function hourOf(at) {
   return `${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
+// In autumn the clock shows some times a second time: by how much it is put back, in seconds.
+const PUT_BACK = [1800, 3600];
+
+// 02:00, or 02:00 (again)
+function timeOf(at) {
+  return hourOf(at) + (PUT_BACK.some((by) => hourOf(at - by) === hourOf(at)) ? " (again)" : "");
+}
+
 // 23 Nov
 function dateOf(at) {
   const date = new Date(at * 1000);
@@ -49,12 +57,12 @@ export function yearDateOf(at) {
 
 // The name of a period: Mon 23 Nov, or 14:00–15:00.
 export function periodName(range, edges, index) {
-  return RANGES[range].unit === "day" ? dayOf(edges[index]) : `${hourOf(edges[index])}–${hourOf(edges[index + 1])}`;
+  return RANGES[range].unit === "day" ? dayOf(edges[index]) : `${timeOf(edges[index])}–${timeOf(edges[index + 1])}`;
 }
 
 // A moment in the time of a range: 14:05, or Mon 23 Nov 14:05.
 export function momentName(range, at) {
-  return RANGES[range].unit === "day" ? `${dayOf(at)} ${hourOf(at)}` : hourOf(at);
+  return RANGES[range].unit === "day" ? `${dayOf(at)} ${timeOf(at)}` : timeOf(at);
 }
 
 // Words below a picture: [share of the width, words, whether they are shown where there is little room].

@@ -20,7 +20,8 @@ export class Picture {
     this.#readout = readout;
     this.#shown = shown;
     this.name = name;
-    this.drawing = svg("svg", { viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", "aria-hidden": "true" });
+    this.unkept = svg("rect", { class: "unkept", width: 0, height: H });
+    this.drawing = svg("svg", { viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", "aria-hidden": "true" }, this.unkept);
     this.cursor = el("div", { class: "cursor", hidden: true });
     this.labels = el("div", { class: "levels quiet", "aria-hidden": "true" });
     this.times = el("div", { class: "times quiet", "aria-hidden": "true" });
@@ -67,6 +68,11 @@ export class Picture {
       setStyle(label, "left", `${share * 100}%`);
       return label;
     }));
+  }
+
+  // The part of the time at the left of which nothing is kept: no use would look the same.
+  shade(share) {
+    setAttribute(this.unkept, "width", share * W);
   }
 
   #point(event) {

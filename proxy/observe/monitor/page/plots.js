@@ -8,6 +8,13 @@ import { H, Picture, W, barsOf, barsPath, gridLine } from "./picture.js";
 
 // Models that have a colour; the others are one.
 const MOST_COLOURS = 5;
+// Of so many a summary says how much they used.
+const MOST_NAMED = 3;
+// So many bars need the room of the gaps between their parts on a narrow page.
+const MANY_BARS = 40;
+// A curve that is not as wide is a dot.
+const SEEN = 0.02 * W;
+const UNKEPT = "nothing is kept";
 // Places of a curve at which its value can be read.
 const PLACES = 120;
 // The picture reaches almost to its upper line.
@@ -20,8 +27,27 @@ function grid() {
   return [gridLine(H * (1 - FULL)), gridLine(H / 2), svg("path", { class: "axis", d: `M0 ${H - 0.5}H${W}` })];
 }
 
-function levels(picture, top, words) {
-  picture.level([[1 - FULL, words(top)], [0.5, words(top / 2)], [FULL, "0"]]);
+// What is around the shapes. An axis means nothing where nothing was reported (`some` is false).
+function frame(picture, told, top, words, some = true) {
+  picture.level(some ? [[1 - FULL, words(top)], [0.5, words(top / 2)], [FULL, "0"]] : []);
+  setText(picture.empty, some ? "" : "Nothing was reported");
+  picture.mark(marksOf(told.range, told.edges));
+  picture.shade(unkept(told) / told.periods.length);
+}
+
+// How many periods were over before the oldest request that is kept.
+function unkept({ edges, kept_since: since }) {
+  return since === null ? 0 : edges.slice(1).filter((end) => end <= since).length;
+}
+
+// The words of each period with its name.
+function placesOf(told, words) {
+  const before = unkept(told);
+  return told.periods.map((period, at) => `${periodName(told.range, told.edges, at)}  ${at < before ? UNKEPT : words(period, at)}`);
+}
+
+function sinceWords(told) {
+  return unkept(told) > 0 ? `; ${UNKEPT} of the time before ${momentName(told.range, told.kept_since)}` : "";
 }
 
 // ---- tokens, a colour for each model
@@ -40,20 +66,19 @@ export class TokensPlot {
     place.append(list);
   }
 
-  update({ models, periods, edges, range }) {
+  update(told) {
+    const { models, periods } = told;
     this.#rows = this.#coloured(models, periods.length);
     const totals = periods.map((_, at) => this.#rows.reduce((sum, row) => sum + row.tokens[at], 0));
     const top = niceCeiling(Math.max(...totals), 100);
     const floor = periods.map(() => 0);
     for (const path of this.paths) setAttribute(path, "d", "");
     for (const row of this.#rows) setAttribute(this.paths[row.slot], "d", stackPath(row.tokens, floor, top));
-    levels(this.picture, top, tokens);
-    this.picture.mark(marksOf(range, edges));
-    const all = totals.reduce((sum, each) => sum + each, 0);
-    const words = totals.map((each, at) => `${periodName(range, edges, at)}  ${tokens(each)}`);
-    const spoken = words.map((each, at) => [`${each} tokens`, ...this.#rows.filter((row) => row.tokens[at] > 0).map((row) => `${row.name} ${tokens(row.tokens[at])}`)].join(", "));
-    const summary = `${tokens(all)}, most of them by ${this.#rows.slice(0, 3).map((row) => `${row.name} ${tokens(row.sum)}`).join(", ")}`;
-    this.picture.describe(words, "in and out", summary, spoken);
+    setAttribute(this.picture.drawing, "data-many", periods.length > MANY_BARS ? "" : null);
+    frame(this.picture, told, top, tokens, this.#rows.length > 0);
+    const words = placesOf(told, (_, at) => tokens(totals[at]));
+    const spoken = placesOf(told, (_, at) => [`${tokens(totals[at])} tokens`, ...this.#rows.filter((row) => row.tokens[at] > 0).map((row) => `${row.name} ${tokens(row.tokens[at])}`)].join(", "));
+    this.picture.describe(words, "in and out", this.#summary() + sinceWords(told), spoken);
   }
 
   // The models with a colour, the most used first, and the others as one. A model keeps its colour while it has one.
@@ -71,6 +96,15 @@ export class TokensPlot {
     const number = left.reduce((sum, model) => sum + (model.others || 1), 0);
     const rest = { key: "", provider: "", model: count(number, "other model"), name: count(number, "other model"), tokens: sums, sum: left.reduce((sum, model) => sum + model.sum, 0) };
     return [...rows, { ...rest, slot: MOST_COLOURS }];
+  }
+
+  #summary() {
+    const rows = this.#rows;
+    const all = tokens(rows.reduce((sum, row) => sum + row.sum, 0));
+    if (rows.length === 0) return "none were reported";
+    if (rows.length === 1) return `${all} by ${rows[0].name}`;
+    const most = rows.slice(0, MOST_NAMED).map((row) => `${row.name} ${tokens(row.sum)}`).join(", ");
+    return rows.length > MOST_NAMED ? `${all}, most of them by ${most}` : `${all} by ${most}`;
   }
 
   #show(at) {
@@ -132,14 +166,14 @@ export class RequestsPlot {
     this.picture.drawing.append(...grid(), this.good, this.bad);
   }
 
-  update({ whole: sum, periods, edges, range }) {
+  update(told) {
+    const { whole: sum, periods } = told;
     const top = evenCeiling(Math.max(...periods.map((each) => each.requests)));
     setAttribute(this.good, "d", barsPath(periods.map((each) => each.requests), top));
     setAttribute(this.bad, "d", barsPath(periods.map((each) => each.failed), top));
-    levels(this.picture, top, tokens);
-    this.picture.mark(marksOf(range, edges));
-    const words = periods.map((each, at) => `${periodName(range, edges, at)}  ${whole(each.requests)}, ${whole(each.failed)} failed`);
-    this.picture.describe(words, "", `${whole(sum.requests)}, ${whole(sum.failed)} of them failed`);
+    frame(this.picture, told, top, tokens);
+    const words = placesOf(told, (each) => `${whole(each.requests)}, ${whole(each.failed)} failed`);
+    this.picture.describe(words, "", `${whole(sum.requests)}, ${whole(sum.failed)} of them failed${sinceWords(told)}`);
   }
 }
 
@@ -153,14 +187,13 @@ class LinePlot {
     this.picture.drawing.append(...grid(), ...this.lines, ...this.dots);
   }
 
-  draw({ edges, range }, curves, top, words) {
+  draw(told, curves, top, words) {
     curves.forEach((values, index) => {
       const [line, dots] = linePaths(values, top);
       setAttribute(this.lines[index], "d", line);
       setAttribute(this.dots[index], "d", dots);
     });
-    levels(this.picture, top, words);
-    this.picture.mark(marksOf(range, edges));
+    frame(this.picture, told, top, words, curves.some((values) => values.some((each) => each !== null)));
   }
 }
 
@@ -180,12 +213,11 @@ export class FirstTextPlot extends LinePlot {
   }
 
   update(told) {
-    const { whole: sum, periods, edges, range } = told;
+    const { whole: sum, periods } = told;
     const [slow, middle] = ["first_p95", "first_p50"].map((name) => periods.map((each) => each[name]));
     this.draw(told, [slow, middle], niceCeiling(highest(slow), 100), milliseconds);
-    const words = periods.map((_, at) => `${periodName(range, edges, at)}  ${middle[at] === null ? NOTHING : `${milliseconds(middle[at])} · ${milliseconds(slow[at])}`}`);
-    const spoken = periods.map((_, at) => `${periodName(range, edges, at)}  ${firstWords(periods[at])}`);
-    this.picture.describe(words, "", firstWords(sum), spoken);
+    const words = placesOf(told, (_, at) => (middle[at] === null ? NOTHING : `${milliseconds(middle[at])} · ${milliseconds(slow[at])}`));
+    this.picture.describe(words, "", firstWords(sum) + sinceWords(told), placesOf(told, firstWords));
   }
 }
 
@@ -199,11 +231,11 @@ export class CachePlot extends LinePlot {
   }
 
   update(told) {
-    const { whole: sum, periods, edges, range } = told;
+    const { whole: sum, periods } = told;
     const shares = periods.map((each) => each.cached_share);
     this.draw(told, [shares], 1, share);
-    const words = periods.map((each, at) => `${periodName(range, edges, at)}  ${share(each.cached_share)}`);
-    this.picture.describe(words, "", sum.cached_share === null ? "not known" : `${share(sum.cached_share)} in all`);
+    const words = placesOf(told, (each) => share(each.cached_share));
+    this.picture.describe(words, "", (sum.cached_share === null ? "not known" : `${share(sum.cached_share)} in all`) + sinceWords(told));
   }
 }
 
@@ -214,24 +246,29 @@ export class WindowPlot {
     this.picture = new Picture(place, readout, "");
     this.area = svg("path", { class: "area" });
     this.line = svg("path", { class: "line" });
-    this.picture.drawing.append(...grid(), this.area, this.line);
+    this.dot = svg("path", { class: "line dots" });
+    this.picture.drawing.append(...grid(), this.area, this.line, this.dot);
     this.picture.level([[1 - FULL, "100%"], [FULL, "0"]]);
   }
 
   // rest  the words without a pointer
-  update({ samples, name }, { edges, range, now }, rest, summary) {
+  update({ samples, name }, { edges, range, now, kept_since: since }, rest, summary) {
     const [begin, end] = [edges[0], edges.at(-1)];
     const until = Math.min(now, end);
     const x = (at) => (((Math.max(begin, at) - begin) / (end - begin)) * W).toFixed(1);
+    const y = (used) => (H - heightOf(Math.min(100, used), 100)).toFixed(1);
     // What was used stays so until the next report.
-    const steps = samples.map(([at, used], index) => `${index ? `H${x(at)}V` : `M${x(at)} `}${(H - heightOf(Math.min(100, used), 100)).toFixed(1)}`);
+    const steps = samples.map(([at, used], index) => `${index ? `H${x(at)}V` : `M${x(at)} `}${y(used)}`);
     const line = `${steps.join("")}H${x(until)}`;
     setAttribute(this.line, "d", line);
     setAttribute(this.area, "d", `${line}V${H}H${x(samples[0][0])}z`);
+    const [first, last] = [samples[0], samples.at(-1)];
+    setAttribute(this.dot, "d", x(until) - x(first[0]) < SEEN ? `M${x(last[0])} ${y(last[1])}h.01` : "");
+    this.picture.shade(x(Math.min(since ?? begin, first[0])) / W);
     const words = [...Array(PLACES).keys()].map((at) => {
       const moment = begin + ((at + 0.5) / PLACES) * (end - begin);
       const found = moment > until ? undefined : samples.findLast(([each]) => each <= moment);
-      return `${momentName(range, moment)}  ${found ? percent(found[1]) : NOTHING}`;
+      return `${momentName(range, moment)}  ${found ? percent(found[1]) : moment < since ? UNKEPT : NOTHING}`;
     });
     this.picture.name = name;
     this.picture.describe(words, rest, summary);
