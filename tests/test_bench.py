@@ -21,7 +21,7 @@ from bench.answers import answer, asked, question
 from bench.load import NUMBER, Load, Seen, percentile
 from bench.process import Account, Process
 from bench.rows import ROWS, WIRES, Row
-from bench.run import chosen_rows
+from bench.run import Result, chosen_rows, together
 
 
 @rows("row", ROWS)
@@ -63,6 +63,16 @@ async def test_the_proxy_reads_what_the_upstream_plays(live: Live, name: str) ->
     said = await live.post({"model": wire.model, "max_tokens": 99, "messages": [asked_for]})
     assert len(said.json["content"][-1]["text"].split()) == 12
     assert not wire.path or said.json["usage"]["output_tokens"] == 12
+
+
+def test_slices_are_shown_by_their_medians() -> None:
+    slices = [
+        Result("row", "proxy", cpu, 10 * cpu, Seen(cpu, 2 * cpu, 3 * cpu, 4 * cpu, 0.0, 0.0), 50.0, 1.0, 9)
+        for cpu in (1.0, 9.0, 2.0)
+    ]
+    found = together(slices)
+    assert (found.cpu_ms, found.text_us, found.seen.first_99, found.program) == (2.0, 20.0, 4.0, "proxy")
+    assert "| 2.00 ms | 4.0 |" in found.line(0.5) and "| 2.00 ms |  |" in found.line(None)
 
 
 async def served(*pieces: bytes) -> Seen:

@@ -1,7 +1,9 @@
 """Starts upstream, pipe and proxy as processes of their own, asks each for every row, prints a table of Markdown.
 
 Another program is measured with the same requests when the upstream of its providers is ours: its address stands in
-the first line, and `--upstream-port` makes it known beforehand.
+the first line, and `--upstream-port` makes it known beforehand. With `--peers` all programs are asked in turns, again
+and again, and the table has medians: the speed of a machine moves within minutes, and so do ratios of rows that were
+measured one after another.
 
 The wires that are a conversation (p1 over WebSocket, p5) are played by the sandbox, which works harder for an answer
 than a service's edge does: there CPU and memory of the proxy are worth something, delays are not, and there is no pipe.
@@ -21,8 +23,9 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import TypeVar
 
 from bench import calls, history, transports
@@ -30,9 +33,13 @@ from bench.load import Seen
 from bench.process import Account, Process
 from bench.rows import PACED, ROWS, WIRES, Row
 
+#: The name of the program that passes bytes on.
+PIPE = "pipe"
 R = TypeVar("R", Row, calls.Kind)
 
 WARM = 40
+#: Seconds of a slice; the fewest and the most requests in it. A row that is played slowly is one slice as a whole.
+SLICE_S, FEWEST, MOST = 2.0, 20, 5_000
 IDLE_SESSIONS = 2000
 #: Beyond every number of streams that is measured.
 LIMITS = {
@@ -43,10 +50,18 @@ LIMITS = {
 }
 #: The sandbox's answers of so many words come one by one.
 SLOW = [{"match": {"contains": f"PLAY {PACED} TEXTS EVERY 20 MS"}, "word_delay_s": 0.02, "times": None}]
+#: How another program is put beside ours.
+BESIDE = """\
+Put another program beside ours:
+1. Let it ask {base} in place of its services: for chat completions, Messages and Responses the paths are those of the
+   services' own, below that address. Any key will do.
+2. Let it serve the models that the rows ask for: {models}.
+3. Run this again with --upstream-port {port} --other NAME URL PID for each of them: where it listens, and its process,
+   whose children count too."""
 HEAD = (
-    "| request | program | CPU a request | a text | first text: median, 99 % | whole: median, 99 % | silence, lag |"
-    " resident | a stream | descriptors |\n"
-    "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    "| request | program | CPU a request | / pipe | a text | first text: median, 99 % | whole: median, 99 % |"
+    " silence, lag | resident | a stream | descriptors |\n"
+    "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
 )
 
 
@@ -89,18 +104,46 @@ class Result:
     stream_kb: float
     descriptors: int
 
-    def line(self) -> str:
+    def line(self, pipe_ms: float | None) -> str:
+        """A row of the table. `pipe_ms`: CPU of the pipe for a request, None without one."""
         seen, many = self.seen, not self.row.endswith("at once")
         return (
-            f"| {self.row} | {self.program} | {self.cpu_ms:.2f} ms | {self.text_us:.0f} µs"
+            f"| {self.row} | {self.program} | {self.cpu_ms:.2f} ms"
+            f" | {f'{self.cpu_ms / pipe_ms:.1f}' if pipe_ms else ''} | {self.text_us:.0f} µs"
             f" | {seen.first_median:.1f}, {seen.first_99:.1f} ms | {seen.whole_median:.1f}, {seen.whole_99:.1f} ms"
             f" | {seen.silence:.0f}, {seen.lag:.0f} ms | {self.resident_mb:.0f} MB"
-            f" | {f'{self.stream_kb:.0f} kB' if many else ''} | {self.descriptors} |"
+            f" | {f'{self.stream_kb:.0f} kB' if many else ''} | {self.descriptors:.0f} |"
         )
 
 
+async def in_turns(
+    targets: Sequence[Target], row: Row, file: Path, requests: int, slices: int
+) -> Mapping[str, Sequence[Result]]:
+    """name of a program -> the results of its slices, of which a first one says how many requests one takes."""
+    counts = dict.fromkeys((target.name for target in targets), requests)
+    found: dict[str, list[Result]] = {target.name: [] for target in targets}
+    for target in targets:
+        await target.asked(row.at_once(), file, WARM, 1)
+        if slices > 1 and not row.every_ms:
+            first = await measured(target, row, file, FEWEST)
+            counts[target.name] = min(MOST, max(FEWEST, round(1000 * SLICE_S / first.seen.whole_median)))
+    for number in range(slices):
+        for target in targets[:: -1 if number % 2 else 1]:
+            found[target.name].append(await measured(target, row, file, counts[target.name]))
+    return found
+
+
+def together(results: Sequence[Result]) -> Result:
+    """The medians of the slices of a program; of the 99th percentiles, too."""
+    seen = Seen(*map(median, zip(*(astuple(one.seen) for one in results), strict=True)))
+    middle = {
+        name: median(getattr(one, name) for one in results)
+        for name in ("cpu_ms", "text_us", "resident_mb", "stream_kb", "descriptors")
+    }
+    return replace(results[0], seen=seen, **middle)
+
+
 async def measured(target: Target, row: Row, file: Path, requests: int) -> Result:
-    await target.asked(row.at_once(), file, WARM, 1)
     count = row.streams if row.every_ms else requests
     before, cpu = target.account.resident_mb(), target.account.cpu_s()
     watch = asyncio.create_task(_most(target.account))
@@ -168,17 +211,23 @@ async def table(options: argparse.Namespace, rows: list[Row], stack: AsyncExitSt
     base = upstream.first_line.strip()
     environment, played = await _environments(stack, base, root)
     print(f"Upstream: {base}; {_conditions()}\n\n{HEAD}", file=sys.stderr if options.json else sys.stdout)
+    if options.slices > 1 and not options.other:
+        models = sorted({WIRES[row.wire].model for row in rows})
+        print(BESIDE.format(base=base, models=", ".join(models), port=base.rpartition(":")[2]), file=sys.stderr)
     file = root / "body.json"
     pipe = await Process.start(stack, "-m", "bench.pipe", base)
-    others = [Target("pipe", _address(pipe), pipe, "")]
+    others = [Target(PIPE, _address(pipe), pipe, "")]
     others += [Target(name, url, Account(int(pid))) for name, url, pid in options.other]
     for row in rows:
         wire = WIRES[row.wire]
         settings = {**(environment if wire.path else played), **wire.settings}
         async with _serving(settings) as proxy:  # a new one, so that no row finds the memory of another
-            for target in (*(others if wire.path else ()), proxy):
-                result = await measured(target, row, file, options.requests)
-                print(json.dumps(asdict(result)) if options.json else result.line(), flush=True)
+            targets = [*(others if wire.path else ()), proxy]
+            slices = await in_turns(targets, row, file, options.requests, options.slices)
+        results = [together(each) for each in slices.values()]
+        pipe_ms = next((one.cpu_ms for one in results if one.program == PIPE), None)
+        for result in results:
+            print(json.dumps(asdict(result)) if options.json else result.line(pipe_ms), flush=True)
     if rows == [*ROWS]:
         print(await _idle(environment, file))
 
@@ -212,6 +261,16 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--calls", action="store_true", help="Python calls of a tiny request, in place of the rows")
     parser.add_argument("--functions", action="store_true", help="with --calls: how often each function is called")
+    parser.add_argument(
+        "--peers",
+        type=int,
+        nargs="?",
+        const=10,
+        default=1,
+        dest="slices",
+        metavar="SLICES",
+        help="all programs in turns, two seconds at a time: medians; without --other, how to put others beside ours",
+    )
     parser.add_argument(
         "--other", nargs=3, action="append", default=[], metavar=("NAME", "URL", "PID"), help="another program"
     )

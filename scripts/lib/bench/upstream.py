@@ -16,6 +16,7 @@ from bench.answers import answer, asked
 _LENGTH = re.compile(rb"^content-length: *(\d+)", re.IGNORECASE | re.MULTILINE)
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 _END = b"0\r\n\r\n"
+_NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 #: Spreads any number of answers evenly over the pause between two events.
 _GOLDEN = 0.618034
 _counted = itertools.count()
@@ -40,6 +41,10 @@ class Upstream(asyncio.Protocol):
         self._buffer += data
         head = self._buffer.find(b"\r\n\r\n")
         if head < 0:
+            return
+        if self._buffer.startswith(b"GET "):  # of a list of models, which it does not have
+            del self._buffer[: head + 4]
+            self._transport.write(_NOT_FOUND)
             return
         length = _LENGTH.search(self._buffer, 0, head)
         if length is None:
