@@ -102,12 +102,13 @@ class InputEstimated:
 @dataclass(frozen=True, slots=True)
 class UsageUpdated:
     """Token counts as far as known; None means unchanged. `cached_tokens`: how much of the input the upstream read from
-    its cache; `thinking_tokens`: how much of the output is thinking."""
+    its cache; `thinking_tokens`: how much of the output is thinking; `searches`: searches of the web by the service."""
 
     input_tokens: int | None
     output_tokens: int | None
     cached_tokens: int | None = None
     thinking_tokens: int | None = None
+    searches: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

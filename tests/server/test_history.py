@@ -78,3 +78,13 @@ async def test_a_damaged_file_stops_no_request_and_is_told(sandbox: Sandbox, tmp
         notices = [one.message for one in live.app[STATE].monitor.snapshot().notices]
     assert len(notices) == 1 and "damaged" in notices[0]
     assert len(live.notes.all("history_not_kept")) == 1 and path.read_bytes() == b"no database" * 1000
+
+
+async def test_searches_of_the_service_are_counted(live: Live, tmp_path: Path) -> None:
+    tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
+    asked = ask("Perform a web search for the query: cats", tools=[tool])
+    answer = await live.post(asked, headers={"x-claude-code-session-id": "s1"})
+    wanted = answer.json["usage"]["server_tool_use"]["web_search_requests"]
+    path = tmp_path / "state" / FILE_NAME
+    until(lambda: path.exists() and len(_turns(path)) == 1)
+    assert [one.searches for one in _turns(path)] == [wanted] and wanted > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +25,8 @@ from proxy.providers.accounts.named import credential_folders, names_in, root_of
 LEFT_AFTER_S = 120.0
 #: Bytes of the log and its older parts together.
 MUCH_LOG_BYTES = 200 * 1024 * 1024
+#: Less is no room for the history, whose log of writes takes some megabytes.
+NO_ROOM_BYTES = 1024 * 1024
 #: Files of one folder that are looked at: more of them only come from elsewhere.
 MAX_FILES = 10_000
 
@@ -251,8 +254,14 @@ def _history(path: Path, setup: Setup) -> Finding:
         with reading(path) as db:
             (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
             (count,) = db.execute("SELECT count(*) FROM requests").fetchone()
-    except (sqlite3.Error, OSError, NewerHistory) as error:
+    except NewerHistory as error:
+        aside = f"mv {_quoted(path)} {_quoted(path)}.newer"
+        return warn(f"{path}: {reason_of(error)}", "this version keeps no history", f"{aside}, or use that version")
+    except (sqlite3.Error, OSError) as error:
         found, count = reason_of(error), 0
+    if found == "ok" and shutil.disk_usage(path.parent).free < NO_ROOM_BYTES:
+        why = "the disk is full: the history is not kept"
+        return warn(f"{path} cannot grow", why, f"make room on the disk, or {setup.program} history clear")
     if found == "ok":
         return ok(f"the history has {counted(count, 'request')} in {amount(_stat_size(path))}")
     why = "it is not kept, and reports say less than there was, or nothing"

@@ -72,6 +72,11 @@ def thinking_tokens(usage: Mapping[str, Any]) -> int | None:
     return detail(usage, "output_tokens_details", "thinking_tokens")
 
 
+def search_count(usage: Mapping[str, Any]) -> int | None:
+    """The searches of a Messages usage, None if they are not reported."""
+    return detail(usage, "server_tool_use", "web_search_requests")
+
+
 def detail(usage: Mapping[str, Any], part: str, name: str) -> int | None:
     """A count in the details of an upstream's usage, None if it is not reported."""
     details = usage.get(part)

@@ -54,6 +54,7 @@ class WindowRow:
     limit: str = ""
     resets_at: float | None = None
     spent_at: float | None = None
+    pace: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

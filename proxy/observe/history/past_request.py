@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from proxy.observe.monitor.snapshot import RequestRow
+from proxy.observe.monitor.snapshot import UNRATED, RequestRow
 
 
 class PastRequest(NamedTuple):
@@ -62,7 +62,8 @@ COUNTING = "count_tokens"
 def past_request(row: RequestRow) -> PastRequest:
     """The request of a row of the monitor that is over."""
     known, timings = row.cache, row.timings
-    first_ms = round(sum(timings.values())) if "first_token" in timings else None
+    rated = "first_token" in timings and row.endpoint not in UNRATED
+    first_ms = round(sum(timings.values())) if rated else None
     return PastRequest(
         request=row.id,
         ended=round(1000 * (row.finished_at or row.started_at)),
@@ -81,7 +82,7 @@ def past_request(row: RequestRow) -> PastRequest:
         output=row.output_tokens,
         thinking=row.thinking_tokens,
         aside=row.judge_input_tokens + row.judge_output_tokens + row.vision_input_tokens + row.vision_output_tokens,
-        searches=sum(row.searches.values()),
+        searches=max(sum(row.searches.values()), row.hosted_searches or 0),  # a usage has ours, too
         outcome=row.status,
         http=row.http,
         kind=row.kind or None,

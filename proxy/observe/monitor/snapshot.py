@@ -68,7 +68,8 @@ class RequestRow:
     judge      outcomes of auto mode's judge: outcome -> calls; `judge_input_tokens`, `judge_output_tokens`: its cost
     pictures   pictures that another model described: ok, or the reason why not -> number; `describer`: the model;
                `vision_input_tokens`, `vision_output_tokens`: what it cost
-    searches   web searches for the model: the account that made them, with the reason if they failed -> number
+    searches   web searches for the model: the account that made them, with the reason if they failed -> number;
+               `hosted_searches`: those that its own service reports
     kind       the kind of the error, as in `errors.KINDS`; "" without one
     fallback   the model that could not serve, and why: then another one served; "" otherwise
     caller     the owner of its key, where callers have keys of their own
@@ -111,6 +112,7 @@ class RequestRow:
     vision_input_tokens: int = 0
     vision_output_tokens: int = 0
     searches: Mapping[str, int] = field(default_factory=dict)
+    hosted_searches: int | None = None
     client_id: str | None = None
     caller: str | None = None
     fallback: str = ""

@@ -368,6 +368,7 @@ class MonitorState:
         request.output_tokens, written = raised(request.output_tokens, event.output_tokens)
         request.cached_tokens, cached = raised(request.cached_tokens, event.cached_tokens)
         request.thinking_tokens, _ = raised(request.thinking_tokens, event.thinking_tokens)
+        request.hosted_searches, _ = raised(request.hosted_searches, event.searches)
         for totals in (request.owner, request.talk):
             totals.input_tokens += read
             totals.output_tokens += written

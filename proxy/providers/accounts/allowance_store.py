@@ -1,7 +1,8 @@
 """The known allowances of all accounts: reported by the providers, kept in a file over restarts.
 
 The file names no account: a digest distinguishes them. It says nothing that a monitor does not show. Its contents are
-checked, value by value, before use.
+checked, value by value, before use. It is not part of the history's database: what is known now is one small document,
+read and merged as a whole, and has to outlive a history that is cleared, damaged or off.
 """
 
 from __future__ import annotations

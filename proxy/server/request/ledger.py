@@ -12,7 +12,7 @@ from aiohttp import web
 from proxy.core.hiding.texts import shown_query
 from proxy.core.identity import agents_of
 from proxy.core.invalid import cut
-from proxy.core.tokens.usage import CACHED, INPUTS, reported_count, thinking_tokens
+from proxy.core.tokens.usage import CACHED, INPUTS, reported_count, search_count, thinking_tokens
 from proxy.errors import ProxyError
 from proxy.observe.capture.contract import NULL_CAPTURE, CapturedRequest, RequestCapture
 from proxy.observe.lifecycle import (
@@ -295,7 +295,8 @@ class Ledger:
         cached = reported_count(usage.get(CACHED))
         cached = cached if self.cache is None else self.cache.used(total, cached)
         self._stop = event.get("delta", {}).get("stop_reason") or self._stop
-        self.tell(UsageUpdated(total, reported_count(usage.get("output_tokens")), cached, thinking_tokens(usage)))
+        output, thinking = reported_count(usage.get("output_tokens")), thinking_tokens(usage)
+        self.tell(UsageUpdated(total, output, cached, thinking, search_count(usage)))
 
     def replied(self, response: web.Response) -> None:
         """Gives the capture an answer that is sent whole."""

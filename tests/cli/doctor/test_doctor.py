@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import threading
 import time
 from collections import namedtuple
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ import pytest
 import trustme
 from aiohttp.client_reqrep import ConnectionKey
 from connect_proxy import Authority, TlsFront
+from observe.history.past import history
 from samples import rows
 
 from proxy.cli.command import Context
@@ -80,6 +83,13 @@ def _expired(world: World) -> None:
     file = world.config / "p5" / "auth.json"
     token = "e30." + "eyJleHAiOjE2MDAwMDAwMDB9" + ".c2ln"
     file.write_text(json.dumps({"accessToken": token}))
+
+
+def _newer_history(world: World) -> None:
+    path = world.root / "state/model-proxy/history.db"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 99")
 
 
 CLAUDE = "home/.claude/settings.json"
@@ -184,6 +194,13 @@ BROKEN = (
         " history clear",
         "warn",
         prepare=lambda w: w.write("state/model-proxy/history.db", "no database " * 99),
+    ),
+    Broken(
+        "the history is newer",
+        "a newer version of this program wrote it",
+        "history.db.newer, or use that version",
+        "warn",
+        prepare=_newer_history,
     ),
     Broken(
         "the history is a folder",
@@ -713,8 +730,10 @@ Usage = namedtuple("Usage", "total used free")
     ("free", "level"), [(10**6, "FAIL"), (100 * 10**6, "warn"), (10**12, "ok")], ids=["full", "nearly", "room"]
 )
 async def test_room_on_the_disk(free: int, level: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    history(world.root / "state" / "model-proxy")
     monkeypatch.setattr(data.shutil, "disk_usage", lambda _place: Usage(0, 0, free))
     _, out = await world.run("--offline")
+    assert ("history.db cannot grow" in out) is (level == "FAIL")
     (line,) = [line for line in out.splitlines() if " free for " in line]
     assert line.split()[1] == level and (level == "ok" or "cure: df -h" in out)
 

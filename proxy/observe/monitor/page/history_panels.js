@@ -70,7 +70,7 @@ const FIGURES = {
   Requests: (told) => [whole(told.whole.requests), busiest(told, "requests", whole)],
   Failed: ({ whole: sum }) => [whole(sum.failed), failedWords(sum)],
   Input: (told) => [tokens(told.whole.input), busiest(told, "input", tokens)],
-  "From the cache": ({ whole: sum }) => [share(sum.cached_share), sum.cacheable > 0 ? `${tokens(sum.cached)} of ${tokens(sum.cacheable)} input` : "no service reports it"],
+  "From the cache": ({ whole: sum }) => [share(sum.cached_share), sum.cacheable > 0 ? `${tokens(sum.cached)} of ${sum.cacheable < sum.input ? `the ${tokens(sum.cacheable)} that services report` : `${tokens(sum.cacheable)} input`}` : "no service reports it"],
   Output: ({ whole: sum }) => [tokens(sum.output), sum.thinking > 0 ? `${tokens(sum.thinking)} of it thinking` : ""],
   "First text": ({ whole: sum }) => [sum.first_p50 === null ? NOTHING : milliseconds(sum.first_p50), sum.first_p95 === null ? "" : `95% within ${milliseconds(sum.first_p95)}`],
 };

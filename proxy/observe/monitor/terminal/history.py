@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise, zip_longest
 from typing import Any, NamedTuple
 
+from proxy.core.allowances.report import FULL
 from proxy.observe.history.overview_rows import ModelRow, OverviewRows, UsageRow, WindowRow
 from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.observe.monitor.terminal.cells import Line, Span, clean, fit_line, line_width, width_of, wrap
@@ -265,8 +266,11 @@ def uses(one: WindowRow, begin: float, now: float, steps: int) -> list[float]:
 
 
 def _spent(line: WindowLine, now: float, _width: int) -> Span:
-    at = line.window.spent_at
-    return Span(NONE, "dim") if at is None else Span(duration(at - now), "wait")
+    window = line.window
+    if window.spent_at is not None:
+        return Span(duration(window.spent_at - now), "wait")
+    unknown = window.pace is None and line.newest.used < FULL and not is_over(line.newest, now)
+    return Span("?" if unknown else NONE, "dim")
 
 
 def _resets(line: WindowLine, now: float, _width: int) -> Span:
