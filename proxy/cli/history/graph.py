@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from proxy.cli.history.spans import TimeSpan, edges_of, midnight
+from proxy.cli.history.spans import TimeSpan, edges_of
 from proxy.core.allowances.report import FULL
+from proxy.observe.monitor.terminal.times import midnight
 
 #: Parts of a cell, from none to the whole.
 _BLOCKS, _PLAIN = " ▁▂▃▄▅▆▇█", " .:#"

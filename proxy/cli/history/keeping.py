@@ -11,7 +11,7 @@ from pathlib import Path
 
 from proxy.cli.command import Context, say
 from proxy.cli.config_file import ConfigFile
-from proxy.cli.history.file import path_of, unusable
+from proxy.cli.history.file import path_of, read, unusable
 from proxy.cli.history.spans import local_text
 from proxy.cli.printable import amount, counted
 from proxy.config import ConfigError
@@ -45,7 +45,7 @@ def status(_arguments: argparse.Namespace, context: Context) -> int:
     say(f"file      {path}, {amount(_size(path))}" if path.exists() else f"file      {path}, not there yet")
     keep = file.config.section(Retention)
     if path.exists():
-        held = _counted(path, None)
+        held = read(context, lambda db: _held(db, None))
         since = "" if held.since is None else f" since {local_text(held.since)}"
         say(f"holds     {counted(held.requests, 'request')}{since}, {counted(held.samples, 'sample')} of allowances")
     days = counted(keep.history_days, "day") if keep.history_days else "ever"
@@ -61,16 +61,15 @@ def clear(arguments: argparse.Namespace, context: Context) -> int:
         say(f"no history in {path}, nothing to remove")
         return 0
     until = None if age is None else int((time.time() - age) // QUARTER_S * QUARTER_S * 1000)
+    if arguments.dry_run:
+        say(f"would remove {_words(read(context, lambda db: _held(db, until)))} from {path}")
+        return 0
     try:
-        if arguments.dry_run:
-            held = _counted(path, until)
-            say(f"would remove {_words(held)} from {path}")
-            return 0
         size = _size(path)
         with closing(connect(path)) as db, damage_told():
             held = _removed(db, until)
     except (sqlite3.Error, OSError, NewerHistory) as error:
-        if not (is_damaged(error) or is_full(error)) or until is not None or arguments.dry_run:
+        if not (is_damaged(error) or is_full(error)) or until is not None:
             raise ConfigError(unusable(path, error)) from None
         why = "the disk is full" if is_full(error) else "it was damaged, and nothing could be read of it"
         _remove_files(path)
@@ -84,16 +83,8 @@ def _words(held: _Held) -> str:
     return f"{counted(held.requests, 'request')} and {counted(held.samples, 'sample')} of allowances"
 
 
-def _counted(path: Path, until: int | None) -> _Held:
-    """What the file has, before a moment in milliseconds. Raises ConfigError if it cannot be read."""
-    try:
-        with closing(connect(path)) as db, damage_told():
-            return _held(db, until)
-    except (sqlite3.Error, OSError, NewerHistory) as error:
-        raise ConfigError(unusable(path, error)) from None
-
-
 def _held(db: sqlite3.Connection, until: int | None) -> _Held:
+    """What the file has, before a moment in milliseconds."""
     end = 2**62 if until is None else until
     requests = db.execute("SELECT count(*) FROM requests WHERE ended < ?", (end,)).fetchone()[0]
     samples = db.execute("SELECT count(*) FROM allowances WHERE at < ?", (end,)).fetchone()[0]

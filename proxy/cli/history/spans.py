@@ -4,11 +4,12 @@ its changes of summer time."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from proxy.cli.ages import seconds_of
 from proxy.config import ConfigError
 from proxy.observe.history.sums import QUARTER_S
+from proxy.observe.monitor.terminal.times import midnight
 
 #: Periods of a report at most: the hours of 41 days, the days of almost three years.
 MAX_PERIODS = 1_000
@@ -61,12 +62,6 @@ def moment(text: str, now: float, option: str = "--since") -> float:
         return max(0.0, datetime.fromisoformat(text).timestamp())
     except (ValueError, OverflowError, OSError):
         raise ConfigError(f"{option} {text!r}: expected {_FORMS}") from None
-
-
-def midnight(at: float, days: int = 0) -> float:
-    """The beginning of the day of a moment, or of one some days away."""
-    day = datetime.fromtimestamp(at).date() + timedelta(days)
-    return datetime(day.year, day.month, day.day).timestamp()
 
 
 def from_first(span: TimeSpan, kept_since: float | None) -> TimeSpan:

@@ -132,7 +132,7 @@ def own(text: str, terminal: Terminal) -> str:
 
 
 def own_line(text: str, terminal: Terminal) -> str:
-    """As `own`, no wider than the terminal."""
+    """A foreign text as `own` has it, no wider than the terminal."""
     return cut(own(text, terminal), terminal.columns)
 
 

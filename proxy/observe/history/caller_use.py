@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from proxy.observe.history.sums import insert
+
 #: Days that are kept: today's, and yesterday's for a process whose clock is behind.
 _DAYS = 2
 
@@ -20,16 +22,17 @@ class CallerUse(NamedTuple):
     tokens: int
 
 
+_ADDED = (
+    "ON CONFLICT (day, caller) DO UPDATE SET requests = requests + excluded.requests, tokens = tokens + excluded.tokens"
+)
+
+
 def write_use(db: sqlite3.Connection, more: Iterable[CallerUse]) -> int | None:
     """Adds what was used, within a transaction; returns the newest day of it, None if there was none."""
     found = list(more)
     if not found:
         return None
-    db.executemany(
-        "INSERT INTO caller_days (day, caller, requests, tokens) VALUES (?, ?, ?, ?) ON CONFLICT (day, caller)"
-        " DO UPDATE SET requests = requests + excluded.requests, tokens = tokens + excluded.tokens",
-        found,
-    )
+    insert(db, "caller_days (day, caller, requests, tokens)", found, _ADDED)
     newest = max(one.day for one in found)
     db.execute("DELETE FROM caller_days WHERE day <= ?", (newest - _DAYS,))
     return newest

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest
-from proxy.observe.history.sums import DIMENSIONS, QUARTER_S, SUMMED
-from proxy.observe.history.usage import Usage
+from proxy.observe.history.past_request import AS_WRITTEN, PastRequest, text_of
+from proxy.observe.history.sums import DIMENSIONS, QUARTER_S
+from proxy.observe.history.usage import SUMS, Usage
 
 #: Turns of a conversation that are read at most, the newest.
 MAX_TURNS = 1_000
@@ -30,9 +30,8 @@ class Conversation:
 
 def conversations(db: sqlite3.Connection, since: float, until: float, most: int) -> list[Conversation]:
     """The sessions with a request between two moments, the newest first, at most `most`."""
-    sums = ", ".join(f"sum({name})" for name in SUMMED)
     rows = db.execute(
-        f"SELECT value, text, {sums} FROM sums JOIN names ON names.id = value"
+        f"SELECT value, text, {SUMS} FROM sums JOIN names ON names.id = value"
         " WHERE dimension = ? AND quarter >= ? AND quarter < ? AND text != ''"
         " GROUP BY value ORDER BY (SELECT max(ended) FROM requests WHERE session = value) DESC LIMIT ?",
         (DIMENSIONS["session"], int(since // QUARTER_S), -int(-until // QUARTER_S), most),
@@ -41,8 +40,7 @@ def conversations(db: sqlite3.Connection, since: float, until: float, most: int)
     return [one for one in found if one is not None]
 
 
-_TEXT = "(SELECT text FROM names WHERE names.id = requests.{})"
-_LAST = ", ".join(_TEXT.format(name) for name in ("account", "served", "project", "caller"))
+_LAST = ", ".join(map(text_of, ("account", "served", "project", "caller")))
 
 
 def _conversation(db: sqlite3.Connection, number: int, name: str, usage: Usage) -> Conversation | None:
@@ -57,13 +55,10 @@ def _conversation(db: sqlite3.Connection, number: int, name: str, usage: Usage) 
     return Conversation(name, began / 1000, ended / 1000, account, model, project, caller, usage)
 
 
-_ROW = ", ".join(_TEXT.format(name) if name in NAMED else name for name in COLUMNS)
-
-
 def turns(db: sqlite3.Connection, session: str, most: int = MAX_TURNS) -> list[PastRequest]:
     """The newest requests of a session, in the order of their ends."""
     rows = db.execute(
-        f"SELECT {_ROW} FROM requests WHERE session = (SELECT id FROM names WHERE text = ?)"
+        f"SELECT {AS_WRITTEN} FROM requests WHERE session = (SELECT id FROM names WHERE text = ?)"
         " ORDER BY ended DESC LIMIT ?",
         (session, most),
     ).fetchall()

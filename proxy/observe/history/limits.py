@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proxy.core.allowances.report import FULL
+from proxy.observe.history.usage import Texts
 
 #: Hours whose pace counts.
 PACE_S = 3 * 3600.0
@@ -65,14 +66,14 @@ def windows(db: sqlite3.Connection, since: float, until: float, steps: int = 0) 
     parts of the time; 0 for all."""
     within, more = (_THINNED, [max(1, int(1000 * (until - since) / steps))]) if steps else (_ALL, [])
     query = f"{_BEFORE} UNION {within} ORDER BY at"
+    names = Texts(db)
     found, place = [], (-1, -1, -1)
     while (following := db.execute(_NEXT, place).fetchone()) is not None:
         place = following
         rows = db.execute(query, (*place, 1000 * since, 1000 * until, *more))
         samples = tuple(UsedAt(at / 1000, used, None if ends is None else ends / 1000) for at, used, ends in rows)
         if samples:
-            texts = (db.execute("SELECT text FROM names WHERE id = ?", (number,)).fetchone() for number in place)
-            account, window, limit = (str(row[0]) if row else "" for row in texts)
+            account, window, limit = map(names.text, place)
             found.append(WindowPast(account, window, limit, samples))
     return sorted(found, key=lambda one: (one.account, one.limit, one.window))
 

@@ -55,6 +55,15 @@ NAMED = frozenset(
     {"endpoint", "account", "asked", "served", "project", "session", "agent", "caller"}
     | {"outcome", "kind", "fallback", "stop", "lost"}
 )
+
+
+def text_of(column: str) -> str:
+    """A column with a text, as SQL of a query that reads the table of requests."""
+    return f"(SELECT text FROM names WHERE names.id = requests.{column})"
+
+
+#: All columns, as SQL of such a query.
+AS_WRITTEN = ", ".join(text_of(name) if name in NAMED else name for name in COLUMNS)
 #: The endpoint of requests that count tokens, which no model answers.
 COUNTING = "count_tokens"
 

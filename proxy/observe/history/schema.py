@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from proxy.observe.history.past_request import COLUMNS, NAMED, PastRequest
+from proxy.observe.history.past_request import AS_WRITTEN, PastRequest
 from proxy.observe.history.problems import NewerHistory
 from proxy.observe.history.sums import add_up, insert, write_sums
 
@@ -132,10 +132,7 @@ def _migrate(db: sqlite3.Connection) -> None:
 
 
 def _sum_anew(db: sqlite3.Connection) -> None:
-    named = ", ".join(
-        f"(SELECT text FROM names WHERE names.id = {name})" if name in NAMED else name for name in COLUMNS
-    )
-    rows = db.execute(f"SELECT {named} FROM requests ORDER BY id")
+    rows = db.execute(f"SELECT {AS_WRITTEN} FROM requests ORDER BY id")
     names = Names(db)
     db.execute("DELETE FROM sums")
     while some := rows.fetchmany(_STEP):

@@ -87,6 +87,8 @@ class Counts:
 
 
 SUMMED = tuple(each.name for each in fields(Counts))
+#: The counts in this order.
+counts_of = attrgetter(*SUMMED)
 
 
 @dataclass(slots=True)
@@ -149,14 +151,13 @@ _MORE = ", ".join(f"{name} = {name} + excluded.{name}" for name in SUMMED)
 _JOINED = ", ".join(f"{name} = CAST({name} || excluded.{name} AS BLOB)" for name in ("first", "total"))
 _INTO = f"sums (dimension, quarter, value, model, {', '.join(SUMMED)}, first, total)"
 _ADDED = f"ON CONFLICT (dimension, quarter, value, model) DO UPDATE SET {_MORE}, {_JOINED}"
-_counts_of = attrgetter(*SUMMED)
 
 
 def write_sums(db: sqlite3.Connection, sums: Mapping[Place, Sum], names: Numbers) -> None:
     """Adds the sums to those in the file."""
     number = names.number
     rows = [
-        (dimension, quarter, number(value), number(model), *_counts_of(one.counts), bytes(one.first), bytes(one.total))
+        (dimension, quarter, number(value), number(model), *counts_of(one.counts), bytes(one.first), bytes(one.total))
         for (dimension, quarter, value, model), one in sums.items()
     ]
     insert(db, _INTO, rows, _ADDED)

@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from operator import attrgetter
 from typing import TypeVar
 
-from proxy.observe.history.sums import DIMENSIONS, QUARTER_S, SUMMED, Counts, percentile
+from proxy.observe.history.sums import DIMENSIONS, QUARTER_S, SUMMED, Counts, counts_of, percentile
 
 #: The times of requests: to the first token, to the end.
 TIMES = ("first", "total")
@@ -36,7 +35,7 @@ class Usage(Counts):
         return percentile(self.first, share)
 
     def total_ms(self, share: float) -> float | None:
-        """As `first_ms`, of the time to the end."""
+        """The time to the end that `share` (0 to 1) of the requests did not exceed; None if unknown."""
         return percentile(self.total, share)
 
     @property
@@ -49,9 +48,9 @@ class Usage(Counts):
 class Grouped:
     """What a report is grouped by.
 
-    dimension   which sums are read, of `DIMENSIONS`
-    heads  the names of the parts of a key
-    key    makes the key of a sum, a text for each head; of the number of the period where `periods` is set
+    dimension  which sums are read, of `DIMENSIONS`
+    heads      the names of the parts of a key
+    key        makes the key of a sum, a text for each head; of the number of the period where `periods` is set
     """
 
     dimension: str
@@ -88,11 +87,11 @@ def read_usage(
     steps = ", ".join(f"CAST(group_concat({name}, '') AS BLOB)" for name in times)
     rows = db.execute(
         f"WITH periods (at, begin, end) AS (VALUES {periods})"
-        f" SELECT {', '.join(filter(None, ('at, value, model', _SUMS, steps)))} FROM periods"
+        f" SELECT {', '.join(filter(None, ('at, value, model', SUMS, steps)))} FROM periods"
         " JOIN sums ON dimension = ? AND quarter >= begin AND quarter < end GROUP BY at, value, model",
         (DIMENSIONS[dimension],),
     )
-    names = _Texts(db)
+    names = Texts(db)
     grouped: dict[Key, Usage] = {}
     for at, value, model, *found in rows:
         group = grouped.setdefault(key(at, names.text(value), names.text(model)), Usage())
@@ -102,7 +101,8 @@ def read_usage(
     return grouped
 
 
-_SUMS = ", ".join(f"sum({name})" for name in SUMMED)
+#: The counts of several sums, as SQL.
+SUMS = ", ".join(f"sum({name})" for name in SUMMED)
 
 
 def _add(usage: Usage, counts: Iterable[int]) -> None:
@@ -110,20 +110,17 @@ def _add(usage: Usage, counts: Iterable[int]) -> None:
         setattr(usage, name, getattr(usage, name) + count)
 
 
-_counts_of = attrgetter(*SUMMED)
-
-
 def whole(usages: Sequence[Usage]) -> Usage:
     """The sum of all."""
     total = Usage()
-    _add(total, map(sum, zip(*map(_counts_of, usages), strict=True)))
+    _add(total, map(sum, zip(*map(counts_of, usages), strict=True)))
     for one in usages:
         total.first.update(one.first)
         total.total.update(one.total)
     return total
 
 
-class _Texts:
+class Texts:
     """The texts of numbers."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -131,6 +128,7 @@ class _Texts:
         self._known: dict[int, str] = {}
 
     def text(self, number: int) -> str:
+        """The text of a number, "" where there is none."""
         found = self._known.get(number)
         if found is None:
             row = self._db.execute("SELECT text FROM names WHERE id = ?", (number,)).fetchone()

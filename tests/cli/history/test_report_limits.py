@@ -12,7 +12,7 @@ from samples import rows
 from cli.history.week import DAY, HOSTILE, HOUR
 from proxy.cli.history.graph import axis, graph_lines
 from proxy.cli.history.limits import limit_lines, read_limits, used_in
-from proxy.cli.history.spans import midnight, span_of
+from proxy.cli.history.spans import span_of
 from proxy.cli.history.tables import written
 from proxy.cli.usage import Terminal
 from proxy.observe.history.allowance_samples import Sample
@@ -20,6 +20,7 @@ from proxy.observe.history.limits import UsedAt
 from proxy.observe.history.schema import Names, connect, reading, transaction
 from proxy.observe.history.writer import write_samples
 from proxy.observe.monitor.terminal.cells import width_of
+from proxy.observe.monitor.terminal.times import midnight
 
 GRAPH = """\
 Fri 2027-01-15 00:00 to now

@@ -133,7 +133,7 @@ def _fact(name: str, value: str, role: str = "") -> Line:
 
 
 def _flowed(facts: Iterable[Line], width: int) -> Iterator[Line]:
-    """As many in a line as fit."""
+    """Puts as many into a line as fit."""
     line: Line = ()
     for fact in facts:
         if line and line_width((*line, *fact)) > width + 1:  # its last blank may be cut

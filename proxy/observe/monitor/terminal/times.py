@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from typing import Literal, NamedTuple
 
 from proxy.observe.monitor.words import HOUR, clock, local
@@ -28,34 +28,30 @@ class Division(NamedTuple):
 
 def _hours(now: float) -> list[float]:
     """Those of today that have begun, 23 to 25 of a whole day."""
-    midnight = _midnight(_day(now))
-    return [midnight + HOUR * number for number in range(int((now - midnight) // HOUR) + 2)]
+    begin = midnight(now)
+    return [begin + HOUR * number for number in range(int((now - begin) // HOUR) + 2)]
 
 
 def _days(count: int) -> Callable[[float], list[float]]:
-    return lambda now: [_midnight(_day(now) + timedelta(days=number)) for number in range(1 - count, 2)]
+    return lambda now: [midnight(now, number) for number in range(1 - count, 2)]
 
 
 def _weeks(days: int) -> Callable[[float], list[float]]:
     """Weeks that begin on Mondays; the first and the last one are not whole."""
 
     def edges(now: float) -> Iterator[float]:
-        today = _day(now)
-        first = today - timedelta(days=days - 1)
-        yield _midnight(first)
-        for number in range(1, days):
-            if (day := first + timedelta(days=number)).weekday() == 0:
-                yield _midnight(day)
-        yield _midnight(today + timedelta(days=1))
+        yield midnight(now, 1 - days)
+        for number in range(2 - days, 1):
+            if local(day := midnight(now, number)).tm_wday == 0:
+                yield day
+        yield midnight(now, 1)
 
     return lambda now: list(edges(now))
 
 
-def _day(at: float) -> date:
-    return datetime.fromtimestamp(at).date()
-
-
-def _midnight(day: date) -> float:
+def midnight(at: float, days: int = 0) -> float:
+    """The beginning of the day of a moment, or of one some days away."""
+    day = datetime.fromtimestamp(at).date() + timedelta(days)
     return datetime.combine(day, time()).timestamp()
 
 
