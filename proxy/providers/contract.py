@@ -26,7 +26,6 @@ from proxy.core.identity import Owner
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
-from proxy.core.messages import Event
 from proxy.core.models import ModelList
 from proxy.core.search.results import Found, Query
 from proxy.core.sizes import LARGE_BYTES
@@ -39,6 +38,7 @@ from proxy.observe.timings import Timings
 from proxy.providers.accounts.allowance_store import AllowanceSink, AllowanceStore
 from proxy.providers.accounts.model_lists import ModelLists
 from proxy.providers.accounts.usage_report import UsageReport
+from proxy.providers.upstream.event_reader import Batches
 from proxy.providers.upstream.tokenizer import Tokenizer
 from proxy.settings import is_loopback
 
@@ -179,7 +179,7 @@ class Provider(Protocol):
         """Input tokens of the request, estimated locally: no upstream call, no sign-in."""
         ...
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         """The answer as batches of Messages events, a batch for each piece of upstream data.
 
         Closing the generator releases the upstream at once. A failure is raised as a ProxyError, whatever was yielded

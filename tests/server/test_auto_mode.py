@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from harness import Answer, Fake, Live, ask, configured, kinds, tool, until, use
 from proxy.errors import ProxyError, UpstreamError
 from proxy.observe.lifecycle import Judged
 from proxy.providers.contract import Call
+from proxy.providers.upstream.event_reader import Batches
 from proxy.sandbox import Sandbox
 from proxy.server.serving import judge
 
@@ -62,10 +62,10 @@ class Reviewed(Fake):
         self.questions: list[Any] = []
         self.cancelled = 0
 
-    def _play(self, call: Call) -> AsyncGenerator[Batch, None]:
+    def _play(self, call: Call) -> Batches:
         return self._judge(call) if call.auto_review else self._answer()
 
-    async def _answer(self) -> AsyncGenerator[Batch, None]:
+    async def _answer(self) -> Batches:
         for step in self._steps:
             if isinstance(step, float):
                 await asyncio.sleep(step)
@@ -74,7 +74,7 @@ class Reviewed(Fake):
             else:
                 yield step
 
-    async def _judge(self, call: Call) -> AsyncGenerator[Batch, None]:
+    async def _judge(self, call: Call) -> Batches:
         self.questions.append(json.loads(call.request["messages"][0]["content"][0]["text"]))
         review = self._review
         try:

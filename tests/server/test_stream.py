@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from samples import each
 
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Abandoned, CacheChecked, Completed, Failed, InputEstimated, Progress, Timed
+from proxy.providers.upstream.event_reader import Batches
 from proxy.sandbox import Sandbox
 from proxy.server.request.renderers import MessagesRenderer
 from proxy.server.serving.stream import EventWriter
@@ -183,7 +184,7 @@ async def test_nothing_is_written_behind_the_end_while_a_slow_reader_takes_it(sa
     """The end of the body waits for a reader too; a sign of life would then stand behind the last chunk."""
     moved = asyncio.Event()
 
-    async def answer(call: Any) -> AsyncGenerator[Batch, None]:
+    async def answer(call: Any) -> Batches:
         yield [START, opened(), delta("x" * 100_000)]  # waits until most of it is taken
         moved.set()
         yield [delta("y" * 60_000), closed(), *END]  # does not wait, but fills the buffer
@@ -227,7 +228,7 @@ async def test_a_sign_of_life_that_the_end_overtakes_is_left_out(live: Live, mon
         finally:
             filled.set()
 
-    async def answer(call: Any) -> AsyncGenerator[Batch, None]:
+    async def answer(call: Any) -> Batches:
         yield BLOCK
         await asked.wait()
         yield END

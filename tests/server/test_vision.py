@@ -6,7 +6,7 @@ import asyncio
 import base64
 import io
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from proxy.core.reducer import BadAnswer
 from proxy.errors import BusyError, ProxyError, SignInError, UpstreamError
 from proxy.observe.lifecycle import CacheChecked, PicturesDescribed
 from proxy.providers.contract import Call, Target
+from proxy.providers.upstream.event_reader import Batches
 from proxy.sandbox import Sandbox
 from proxy.server.callers.keys import CallerKey, KeyLimits, digest_of, encode_keys
 from proxy.server.request.picture_memory import FAILED_S, KEPT_S, PictureMemory
@@ -71,7 +72,7 @@ class Seer(Fake):
     def resolve(self, model: str, request: Any, *, auto_review: bool) -> Target:
         return Target(model, blind=self.blind)  # type: ignore[arg-type]
 
-    async def _answer(self, call: Call) -> AsyncGenerator[Batch, None]:
+    async def _answer(self, call: Call) -> Batches:
         answer = self._newest = next(self._answers, self._newest)
         self.active += 1
         self.most = max(self.most, self.active)
@@ -344,7 +345,7 @@ async def test_what_fails_counts_too(sandbox: Sandbox, tmp_path: Path) -> None:
         assert noted["inputTokens"] == 3
 
 
-async def cut_after_the_start(call: Call) -> AsyncGenerator[Batch, None]:
+async def cut_after_the_start(call: Call) -> Batches:
     yield whole_message(call.model, "half")[:1]
     raise UpstreamError("cut", kind="transport")
 
@@ -467,7 +468,7 @@ async def test_what_descriptions_take_is_no_longer_held(live: Live) -> None:
     use(live, Seer(asyncio.Event()))
     gate = asyncio.Event()
 
-    async def slow(call: Call) -> AsyncGenerator[Batch, None]:
+    async def slow(call: Call) -> Batches:
         start, *others = whole_message(call.model, "done")
         yield [start]
         await gate.wait()
@@ -503,7 +504,7 @@ def cache_reason(live: Live) -> str:
     return next(event.reason for event in told if isinstance(event, CacheChecked))
 
 
-async def cached_little(call: Call) -> AsyncGenerator[Batch, None]:
+async def cached_little(call: Call) -> Batches:
     batch = whole_message(call.model, "ok")
     usage = {"input_tokens": 10_000, "cache_read_input_tokens": 10, "output_tokens": 1}
     yield [{**event, "usage": usage} if event["type"] == "message_delta" else event for event in batch]

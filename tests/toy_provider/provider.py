@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from proxy.auth.store import Credential, CredentialSource
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
-from proxy.core.messages import Event
 from proxy.core.visible import Visible
 from proxy.errors import UpstreamError
 from proxy.providers.base import SignedInProvider
@@ -16,7 +15,8 @@ from proxy.providers.contract import Call, Services, Target
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic_estimate
-from proxy.providers.upstream.transport import Batch, HttpTransport, UpstreamRequest
+from proxy.providers.upstream.event_reader import Batches
+from proxy.providers.upstream.transport import HttpTransport, UpstreamRequest
 from toy_provider.account import toy_credentials
 from toy_provider.entry import CATALOG, LABEL, TOY
 from toy_provider.settings import ToySettings
@@ -44,7 +44,7 @@ class ToyAdapter:
     async def sign_in(self) -> None:
         self._credential = await self._credentials.get()
 
-    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+    def contact(self, number: int) -> Batches:
         assert self._credential is not None
         headers = {
             "Authorization": f"Bearer {self._credential.access.reveal()}",
@@ -79,6 +79,6 @@ class ToyProvider(SignedInProvider[ToySettings]):
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         adapter = ToyAdapter(call, self._services, self._credentials, self._transport)
         return AttemptRunner(call, self._services, adapter).run()

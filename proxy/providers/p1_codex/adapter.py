@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,8 +26,9 @@ from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.socket.selection import TransportSelection
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
 from proxy.providers.upstream.adapter import RequestCredential
+from proxy.providers.upstream.event_reader import Batches
 from proxy.providers.upstream.responses_wire import ResponsesWire
-from proxy.providers.upstream.transport import Batch, Transport
+from proxy.providers.upstream.transport import Transport
 
 SOCKET_TOO_OLD = "websocket_connection_limit_reached"
 
@@ -105,7 +106,7 @@ class CodexAdapter:
     async def sign_in(self) -> None:
         await self._signed.sign_in()
 
-    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+    def contact(self, number: int) -> Batches:
         self._notes.begin()
         headers = p1_request.headers(self._config, lite=self._prepared.lite, session=self._call.session)
         return self._transport.stream(

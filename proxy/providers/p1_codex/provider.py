@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -10,7 +10,6 @@ from proxy.config import Config
 from proxy.core.convert.messages_to_search import forced_search
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
-from proxy.core.messages import Event
 from proxy.core.search.results import Found
 from proxy.core.tokens.counting import Length, count_responses
 from proxy.core.tools.read_tool import OffsetStore
@@ -39,6 +38,7 @@ from proxy.providers.p1_codex.signed import Signer
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.upstream.adapter import translated
+from proxy.providers.upstream.event_reader import Batches
 from proxy.providers.upstream.model_list import ListQuestion
 from proxy.providers.upstream.new_models import NewModels
 from proxy.providers.upstream.transport import HttpTimers, HttpTransport
@@ -130,7 +130,7 @@ class CodexProvider(SignedInProvider[CodexSettings]):
 
         return await self._services.tokenizer.run(work)
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         """The answer's batches. Not an async generator itself: each layer between an upstream and the writer costs
         every event."""
         config = self._services.config()
@@ -141,7 +141,7 @@ class CodexProvider(SignedInProvider[CodexSettings]):
         def turn(prepared: Prepared) -> CodexTurn:
             return CodexTurn(call, prepared, config, self._resources)
 
-        def run(prepared: Prepared) -> AsyncGenerator[list[Event], None]:
+        def run(prepared: Prepared) -> Batches:
             asked, served = call.target.model, prepared.options.model
             if asked != served:  # for a hosted search
                 note = {"reqId": call.request_id, "asked": asked, "served": served}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from proxy.core.convert.messages_to_search import (
     search_body,
 )
 from proxy.core.foreign_text import foreign
-from proxy.core.messages import Event, MessageStream
+from proxy.core.messages import MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.core.search.blocks import search_events
 from proxy.core.search.results import Found, bounded
@@ -29,6 +29,7 @@ from proxy.providers.p1_codex.catalog import CATALOG
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.signed import Signer
+from proxy.providers.upstream.event_reader import Batches
 from proxy.providers.upstream.transport import HttpTransport
 
 
@@ -53,7 +54,7 @@ class CodexSearch:
         """Searches once. Raises ProxyError."""
         return await self._found(call, await self._prepare(call))
 
-    async def reply(self, call: Call, tool: Mapping[str, Any]) -> AsyncGenerator[list[Event], None]:
+    async def reply(self, call: Call, tool: Mapping[str, Any]) -> Batches:
         """The answer to a request that forces the search: its beginning, so that a slow search is not silent, and then
         the rest."""
         query = forced_query(call.request, tool)

@@ -3,7 +3,6 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from proxy.config import Config
@@ -18,6 +17,7 @@ from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.socket.selection import HTTP
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
 from proxy.providers.upstream.attempts import AttemptRunner
+from proxy.providers.upstream.event_reader import Batches
 
 #: Stop reasons after which the client repeats the answer unchanged.
 _REPEATED = frozenset({"end_turn", "tool_use"})
@@ -44,7 +44,7 @@ class CodexTurn:
         """`message_start` alone, for work before the answer; `run` then continues from there."""
         return await self._runner.opening()
 
-    def run(self) -> AsyncGenerator[list[Event], None]:
+    def run(self) -> Batches:
         """Yields the answer in batches. Raises ProxyError. Before the last batch is out, the next turn can continue
         it."""
         if self._may_continue and self._call.owner is not None:
@@ -52,7 +52,7 @@ class CodexTurn:
         self._adapter.continue_with(TurnContinuation(self._sockets, enabled=self._may_continue))
         return self._runner.run()
 
-    async def _run_in_conversation(self, owner: Owner) -> AsyncGenerator[list[Event], None]:
+    async def _run_in_conversation(self, owner: Owner) -> Batches:
         sockets, body = self._sockets, self._adapter.body
         continuation = TurnContinuation(self._sockets, enabled=self._may_continue)
         if not sockets.continuations.is_aside(owner, body.members, sockets.now()):

@@ -3,7 +3,7 @@ a refusal."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from proxy.auth.store import CredentialSource
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
 from proxy.core.effort import effort_asked, lost_effort
-from proxy.core.messages import Event
 from proxy.core.models import ModelList
 from proxy.core.routing import Added, is_auto_review
 from proxy.core.search.results import Found
@@ -31,9 +30,9 @@ from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestCredential, translated
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
+from proxy.providers.upstream.event_reader import Batches
 from proxy.providers.upstream.model_list import ListQuestion
 from proxy.providers.upstream.transport import (
-    Batch,
     HttpTimers,
     HttpTransport,
     Transport,
@@ -136,7 +135,7 @@ class KimiAdapter:
         await self._credential.get()
         self._device = await device_headers(self._services.config_dir, self._agent)
 
-    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+    def contact(self, number: int) -> Batches:
         call, payload = self._call, self.wire.body.written
         return self._transport(
             UpstreamRequest(
@@ -195,7 +194,7 @@ class KimiProvider(SignedInProvider[KimiSettings]):
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         row = model_for(call.model, self._settings.models, self._offered)
         return translated(call, lambda: chat_body(call, row), partial(self._ask, call, row))
 
@@ -205,7 +204,7 @@ class KimiProvider(SignedInProvider[KimiSettings]):
         headers = {**device, "Authorization": f"Bearer {access.reveal()}", "Accept": "application/json"}
         return ListQuestion(f"{self._settings.base_url}/models", headers, offered_model)
 
-    def _ask(self, call: Call, row: KimiModel, body: dict[str, Any]) -> AsyncGenerator[list[Event], None]:
+    def _ask(self, call: Call, row: KimiModel, body: dict[str, Any]) -> Batches:
         config = self._services.config()
         adapter = KimiAdapter(
             call,

@@ -8,7 +8,7 @@ cures.
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from proxy.core.convert.whole_answers import response_events
 from proxy.core.effort import EFFORTS
 from proxy.core.ingress import WEB_SEARCH, HostedTool, IngressRules
 from proxy.core.invalid import cut
-from proxy.core.messages import Event, Fold
+from proxy.core.messages import Fold
 from proxy.core.reducer import AnswerRules
 from proxy.core.responses_events import is_last
 from proxy.core.search.results import Found
@@ -49,11 +49,11 @@ from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestBody, RequestCredential, translated
 from proxy.providers.upstream.attempts import AttemptRunner
+from proxy.providers.upstream.event_reader import Batches
 from proxy.providers.upstream.model_list import ListQuestion
 from proxy.providers.upstream.new_models import NewModels
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
-    Batch,
     HttpTimers,
     HttpTransport,
     Transport,
@@ -271,7 +271,7 @@ class GrokAdapter:
     async def sign_in(self) -> None:
         await self._credential.get()
 
-    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+    def contact(self, number: int) -> Batches:
         sent = answer_headers(self._grok.client_version, self._call.session, self._turn)
         sent["authorization"] = f"Bearer {self._credential.current.access.reveal()}"
         call, url, payload = self._call, responses_url(self._grok.base_url), self.wire.body.written
@@ -325,14 +325,14 @@ class GrokProvider(SignedInProvider[GrokSettings]):
     async def count_tokens(self, call: Call) -> int:
         return await self._services.tokenizer.run(lambda _length: count(self._written(call).body))
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         return translated(call, lambda: self._written(call), partial(self._ask, call))
 
     def _written(self, call: Call) -> Written:
         constraints = self._services.config().search_constraints
         return responses_body(call, self._settings, constraints, self._services.signs_as(LABEL))
 
-    def _ask(self, call: Call, written: Written) -> AsyncGenerator[list[Event], None]:
+    def _ask(self, call: Call, written: Written) -> Batches:
         adapter = GrokAdapter(
             call, self._services, written, transport=self._transport.stream, credentials=self._credentials
         )

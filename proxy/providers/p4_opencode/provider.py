@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from proxy.core.convert.whole_answers import response_events
 from proxy.core.ingress import IngressRules
-from proxy.core.messages import Event
 from proxy.core.reducer import AnswerRules
 from proxy.core.responses_events import is_last
 from proxy.core.tokens.counting import Length, count_responses
@@ -29,11 +28,11 @@ from proxy.providers.upstream import failures
 from proxy.providers.upstream.adapter import RequestBody, translated
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
+from proxy.providers.upstream.event_reader import Batches
 from proxy.providers.upstream.messages_wire import MessagesWire, messages_profile
 from proxy.providers.upstream.model_list import ListQuestion
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
-    Batch,
     HttpTimers,
     HttpTransport,
     Transport,
@@ -110,7 +109,7 @@ class OpenCodeAdapter:
     async def sign_in(self) -> None:
         self._headers()
 
-    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+    def contact(self, number: int) -> Batches:
         url = self._services.config().section(OpenCodeSettings).base_url + WIRE_PATHS[self._row.wire]
         call, payload = self._call, self.wire.body.written
         return self._transport(
@@ -180,11 +179,11 @@ class OpenCodeProvider(BaseProvider[OpenCodeSettings]):
 
         return await self._services.tokenizer.estimate(work, size=call.size)
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         row = self._row(call.model)
         offsets = self._offsets.of(call.owner, call.request)
 
-        def ask(body: dict[str, Any]) -> AsyncGenerator[list[Event], None]:
+        def ask(body: dict[str, Any]) -> Batches:
             transport = self._transports[row.wire]
             adapter = OpenCodeAdapter(call, self._services, row, body, transport=transport, offsets=offsets)
             return AttemptRunner(call, self._services, adapter).run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -38,7 +38,7 @@ from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.wire.protobuf import encode
 from proxy.providers.upstream.adapter import RequestCredential
 from proxy.providers.upstream.chat_wire import note_format
-from proxy.providers.upstream.transport import Batch
+from proxy.providers.upstream.event_reader import Batches
 
 T = TypeVar("T")
 
@@ -167,7 +167,7 @@ class CursorAdapter:
         if self._waiting() is None:
             await self._credential.get()
 
-    async def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+    async def contact(self, number: int) -> Batches:
         run = await self._resume() if number == 1 else None
         self._resumed = run is not None
         if run is None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import uuid
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from proxy.core.effort import effort_asked
 from proxy.core.ingress import BridgedTools, IngressRules
-from proxy.core.messages import Event
 from proxy.core.models import ModelFacts, word_in
 from proxy.providers.base import SignedInProvider
 from proxy.providers.contract import Call, Services, Target
@@ -27,6 +26,7 @@ from proxy.providers.p5_cursor.wire.envelopes import call_headers
 from proxy.providers.p5_cursor.wire.protobuf import decode
 from proxy.providers.upstream.adapter import RequestCredential
 from proxy.providers.upstream.attempts import AttemptRunner
+from proxy.providers.upstream.event_reader import Batches
 from proxy.providers.upstream.model_list import ListQuestion
 
 #: Pictures go along with a run unchanged, and none is fetched. The service decides how long an answer may be.
@@ -76,7 +76,7 @@ class CursorProvider(SignedInProvider[CursorSettings]):
     async def count_tokens(self, call: Call) -> int:
         return await CursorWire(call, self._services).count()
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         adapter = CursorAdapter(call, self._services, self._state, RequestCredential(self._credentials, call.timings))
         return AttemptRunner(call, self._services, adapter).run()
 

@@ -8,7 +8,7 @@ What their adapters share is here too: the body of a request, its credential, an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol, TypeVar
 
@@ -22,7 +22,8 @@ from proxy.errors import UpstreamError
 from proxy.observe.timings import Timings
 from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Services
-from proxy.providers.upstream.transport import Batch, Service
+from proxy.providers.upstream.event_reader import Batches
+from proxy.providers.upstream.transport import Service
 
 
 class AnswerReducer(Protocol):
@@ -88,7 +89,7 @@ class UpstreamAdapter(Protocol):
         """Gets the credential. Raises ProxyError."""
         ...
 
-    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+    def contact(self, number: int) -> Batches:
         """Sends the request, for the `number`th time; yields batches of upstream events. Raises UpstreamError."""
         ...
 
@@ -167,9 +168,7 @@ def let_go(call: Call, policy: AnswerPolicy | None, body: RequestBody) -> None:
 T = TypeVar("T")
 
 
-def translated(
-    call: Call, translate: Callable[[], T], answer: Callable[[T], AsyncGenerator[list[Event], None]]
-) -> AsyncGenerator[list[Event], None]:
+def translated(call: Call, translate: Callable[[], T], answer: Callable[[T], Batches]) -> Batches:
     """The answer to a call. Raises what `translate` raises; for a large request only when the answer is read.
 
     translate  the request in the upstream's form: pure, since it may run in a thread
@@ -179,9 +178,7 @@ def translated(
     return _in_thread(translate, answer) if call.large else answer(translate())
 
 
-async def _in_thread(
-    translate: Callable[[], T], answer: Callable[[T], AsyncGenerator[list[Event], None]]
-) -> AsyncGenerator[list[Event], None]:
+async def _in_thread(translate: Callable[[], T], answer: Callable[[T], Batches]) -> Batches:
     async with aclosing(answer(await asyncio.to_thread(translate))) as batches:
         async for batch in batches:
             yield batch

@@ -5,6 +5,7 @@
                         tunnel is open whatever 2xx the proxy answers with
     BodyResponse        an answer whose body returns what arrived before it raises the fault, in errors of one kind, and
                         in pieces between which other tasks run
+    read_past           waits for the next piece of a body that a function does not take where it arrives
     lead_through_proxy  gives a request its proxy after the session built it
     UpgradeResponse     the answer to an upgrade with header lists that aiohttp takes for single tokens
     OpenWebSocket       the transport of a WebSocket, the headers of its upgrade, messages that have arrived, and
@@ -39,11 +40,28 @@ PIECE_BYTES = 32 * 1024
 
 #: Opens the connection for a request. Raises aiohttp's errors.
 Connect = Callable[[], Awaitable[Connection]]
+#: Takes a piece of a body where it arrives; False if the reader of the body must have it.
+TakePiece = Callable[[bytes], bool]
 
 
 class WatchedProtocol(ResponseHandler):
     """One connection. aiohttp's own forgets the body that is being read when its parser gives up. The reader then waits
-    on, or finds the connection closed without a reason."""
+    on, or finds the connection closed without a reason.
+
+    take  takes what arrives of the body, while its reader waits for what is not taken"""
+
+    take: TakePiece | None = None
+
+    def data_received(self, data: bytes) -> None:
+        body, take = self._payload, self.take
+        waiter = body._waiter if take is not None and body is not None else None
+        if take is None or body is None or waiter is None:
+            super().data_received(data)
+            return
+        body._waiter = None  # else feeding the body would wake its reader
+        super().data_received(data)
+        if not waiter.done():
+            _offer(body, take, waiter)
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         body = self._payload
@@ -65,7 +83,22 @@ class WatchedProtocol(ResponseHandler):
 def _break_off(body: object, cause: BaseException | None) -> None:
     """Fails a body that will get no more bytes, unless its reader already knows."""
     if isinstance(body, aiohttp.StreamReader) and not body.is_eof() and body.exception() is None:
-        body.set_exception(aiohttp.ClientPayloadError(f"the answer broke off ({type(cause).__name__})"))
+        body.set_exception(_broken_off(cause))
+
+
+def _offer(body: aiohttp.StreamReader, take: TakePiece, waiter: asyncio.Future[Any]) -> None:
+    """Gives `take` what has arrived of a body. Wakes the reader with a piece that was not taken, and with None for
+    anything else."""
+    piece = None
+    if body._exception is None and not body._eof and body._size <= PIECE_BYTES:
+        piece = body._read_nowait(-1) if body._buffer else b""
+        if not piece or take(piece):
+            piece = None
+            # to read may also have let more of the body in
+            if not body._buffer and body._exception is None and not body._eof:
+                body._waiter = waiter
+                return
+    waiter.set_result(piece)
 
 
 class HookedConnector(aiohttp.TCPConnector):
@@ -142,7 +175,35 @@ class _Body(aiohttp.StreamReader):
         try:
             return await super().read(PIECE_BYTES)
         except (HttpProcessingError, RuntimeError) as error:
-            raise aiohttp.ClientPayloadError(f"the answer broke off ({type(error).__name__})") from None
+            raise _broken_off(error) from None
+
+    async def past(self, take: TakePiece) -> bytes:
+        """The next piece that `take` does not take, which must not raise."""
+        protocol = self._protocol
+        nothing_came = not self._buffer and not self._eof and self._exception is None
+        plain = self.total_compressed_bytes is None and protocol.connected
+        if not (nothing_came and plain and isinstance(protocol, WatchedProtocol)):
+            return await self.readany()
+        waiter: asyncio.Future[Any] = self._loop.create_future()
+        self._waiter, protocol.take = waiter, take
+        try:
+            with self._timer:
+                piece: bytes | None = await waiter
+        except (HttpProcessingError, RuntimeError) as error:
+            raise _broken_off(error) from None
+        finally:
+            self._waiter = protocol.take = None
+        return await self.readany() if piece is None else piece
+
+
+def _broken_off(cause: BaseException | None) -> aiohttp.ClientPayloadError:
+    return aiohttp.ClientPayloadError(f"the answer broke off ({type(cause).__name__})")
+
+
+async def read_past(body: aiohttp.StreamReader, take: TakePiece) -> bytes:
+    """The next piece of a body, b"" at its end, as `readany`. Pieces that `take` accepts are not returned: it is called
+    where they arrive, without a task, and must not raise."""
+    return await (body.past(take) if isinstance(body, _Body) else body.readany())
 
 
 class BodyResponse(aiohttp.ClientResponse):

@@ -11,8 +11,9 @@ is for answers that are read whole or passed on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, TypeVar
 
 from proxy.core.blocks import DELTAS, How
@@ -25,6 +26,7 @@ from proxy.errors import PROTOCOL_ERROR, BusyError, UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import AnswerReducer, UpstreamAdapter
+from proxy.providers.upstream.event_reader import Batches, TakeBatch, next_batch
 from proxy.providers.upstream.failures import RETRY_BUDGETS, Decision, GiveUp, Retry, decide, decide_empty
 from proxy.providers.upstream.transport import Batch, Service
 
@@ -203,10 +205,12 @@ class AttemptRunner:
         self._stops: StopSequences | None = None
         self._held: HeldEvents | None = None
         self._over = False
+        self._to: TakeBatch | None = None  # takes batches of the answer
+        self._left: tuple[list[Event], BadAnswer | UpstreamError | None] | None = None  # what was read and not taken
 
-    async def run(self) -> AsyncGenerator[list[Event], None]:
+    async def run(self) -> Batches:
         """Yields the answer in batches. Raises ProxyError. A single generator: each layer between an upstream and the
-        writer costs every event."""
+        writer costs every event. Once content flows, batches can be taken without it."""
         wait: float | None
         await self._upstream.sign_in()
         while True:
@@ -222,17 +226,19 @@ class AttemptRunner:
                     finally:
                         await _settle(first)
                     reducer = self._reading()
+                    take = partial(self._take, reducer)
                     try:
                         while batch is not None:
-                            out, failure = self._read(batch, reducer)
+                            out, failure = self._left or self._read(batch, reducer)
+                            self._left = None
                             if out:
-                                yield out
+                                self._to = yield out
                                 self._let_go()
                             if self._over:
                                 return
                             if failure is not None:
                                 raise failure
-                            batch = await anext(upstream, None)
+                            batch = await next_batch(upstream, take if self._flows() else None)
                     except (BadAnswer, UpstreamError) as error:
                         if rest := self._rest(reducer):
                             yield rest
@@ -283,6 +289,18 @@ class AttemptRunner:
         if self._visible is not Visible.CONTENT:
             out = self._shown(out, said=reducer.produced or self._over)
         return out, failure
+
+    def _flows(self) -> bool:
+        """Whether further batches can be taken: nothing is held, and nothing may be asked for again."""
+        return self._to is not None and self._stops is None and self._visible is Visible.CONTENT
+
+    def _take(self, reducer: AnswerReducer, batch: Batch) -> bool:
+        """Reads a batch and passes it on. False if it is to be yielded: `_left` then has what was read."""
+        out, failure = self._read(batch, reducer)
+        if failure is None and not self._over and (not out or (self._to is not None and self._to(out))):
+            return True
+        self._left = out, failure
+        return False
 
     def _shown(self, out: list[Event], *, said: bool) -> list[Event]:
         """The events of a batch that are passed on now, after those that were held."""

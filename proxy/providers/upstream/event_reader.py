@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -21,6 +22,7 @@ from proxy.core.reducer import DONE
 from proxy.core.sizes import LARGE_BYTES
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json, mended_text
 from proxy.errors import UpstreamError
+from proxy.providers.upstream.aiohttp_internals import TakePiece, read_past
 
 #: As returned by `SSEDecoder`: the name of the event, and its data.
 Frame = tuple[bytes, bytes]
@@ -150,8 +152,20 @@ MESSAGES_RUNS = TextRuns("|".join(_MESSAGES_PIECES.values()), _messages_text)
 TOGETHER = 500
 
 Batch = list[dict[str, Any]]
+#: Takes a batch at once, where its bytes arrive. False, and nothing was done, if it has to be yielded.
+TakeBatch = Callable[[Batch], bool]
+#: Yields batches. Whoever reads them may send a function back that takes further ones, while it waits for the next.
+Batches = AsyncGenerator[Batch, TakeBatch | None]
 #: Events, and what is wrong with the data after them.
 Read = tuple[Batch, UpstreamError | None]
+
+
+async def next_batch(batches: Batches, take: TakeBatch | None) -> Batch | None:
+    """The next batch that `take` does not take, None at the end. Not for the first one."""
+    try:
+        return await batches.asend(take)
+    except StopAsyncIteration:
+        return None
 
 
 class EventReader:
@@ -171,10 +185,14 @@ class EventReader:
     async def read(self, chunk: bytes) -> Iterable[Read]:
         """The events that this piece completes, b"" at the end of the body. Other tasks should run between two
         batches."""
-        if self._decoder.held + len(chunk) <= LARGE_BYTES:
-            return self._batches(chunk, load_json)
-        # it may contain a long event
+        reads = self.read_now(chunk)
+        if reads is not None:
+            return reads
         return await asyncio.to_thread(lambda: list(self._batches(chunk, load_any_json)))
+
+    def read_now(self, chunk: bytes) -> Iterable[Read] | None:
+        """As `read`; None, and nothing was done, for a piece that may complete a long event."""
+        return self._batches(chunk, load_json) if self._decoder.held + len(chunk) <= LARGE_BYTES else None
 
     def _batches(self, chunk: bytes, load: Callable[[str], Any]) -> Iterator[Read]:
         try:
@@ -207,6 +225,54 @@ class EventReader:
         return batch, None
 
 
+class Pump:
+    """Passes the events of one body on where its bytes arrive: no task runs for them, which is half of what a small one
+    costs. Whatever is not a plain piece of the answer it leaves to the reader of the body, who waits meanwhile.
+
+    to       takes batches, None while nobody does
+    events   how many were taken
+    """
+
+    def __init__(self, reader: EventReader, is_last: Callable[[dict[str, Any]], bool]) -> None:
+        self._reader = reader
+        self._is_last = is_last
+        self._left: Iterable[Read] | None = None
+        self._error: Exception | None = None
+        self.to: TakeBatch | None = None
+        self.events = 0
+
+    def take(self, chunk: bytes) -> bool:
+        """Passes on what a piece of the body completes. False if `left` has it, or nothing was done."""
+        try:
+            return self._take(chunk)
+        except Exception as error:
+            self._error = error
+            return False
+
+    def _take(self, chunk: bytes) -> bool:
+        reads = None if self.to is None else self._reader.read_now(chunk)
+        if self.to is None or reads is None:
+            return False
+        found = [*reads]
+        if not found:
+            return True
+        batch, unreadable = found[0]
+        plain = len(found) == 1 and unreadable is None and not any(map(self._is_last, batch))
+        if plain and (not batch or self.to(batch)):
+            self.events += len(batch)
+            return True
+        self._left = found
+        return False
+
+    def left(self) -> Iterable[Read] | None:
+        """What was read of a piece that was not taken, None if it was not read. Raises what `take` met."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        left, self._left = self._left, None
+        return left
+
+
 class PauseTimer:
     """Gives up a body that pauses for too long: its reader gets a TimeoutError. The timer is set again when it
     runs out and not with each piece, of which there may be thousands a second."""
@@ -218,13 +284,20 @@ class PauseTimer:
         self._since: float | None = None
         self._timer = self._loop.call_later(limit_s, self._look)
 
-    async def read(self) -> bytes:
-        """The next piece, b"" at the end. Raises TimeoutError, aiohttp.ClientError, OSError."""
+    async def read(self, take: TakePiece | None = None) -> bytes:
+        """The next piece, b"" at the end. Raises TimeoutError, aiohttp.ClientError, OSError.
+
+        take  takes pieces where they arrive, so that they are not returned; must not raise
+        """
         self._since = self._loop.time()
         try:
-            return await self._body.readany()
+            return await (self._body.readany() if take is None else read_past(self._body, partial(self._taken, take)))
         finally:
             self._since = None
+
+    def _taken(self, take: TakePiece, piece: bytes) -> bool:
+        self._since = self._loop.time()
+        return take(piece)
 
     def close(self) -> None:
         self._timer.cancel()

@@ -25,13 +25,21 @@ from proxy.core.media.pieces import Pieces
 from proxy.core.sizes import LARGE_BYTES
 from proxy.core.upstream_failures import Failure, failure_of, is_refusal, passes
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
-from proxy.observe.capture.contract import NULL_CAPTURE, AttemptCapture, RequestCapture
+from proxy.observe.capture.contract import NULL_ATTEMPT, NULL_CAPTURE, AttemptCapture, RequestCapture
 from proxy.observe.lifecycle import Log
 from proxy.observe.timings import Timings
 from proxy.off_loop import in_thread_if
-from proxy.providers.upstream.aiohttp_internals import UnpacksTooLarge
+from proxy.providers.upstream.aiohttp_internals import TakePiece, UnpacksTooLarge
 from proxy.providers.upstream.client import TRUST, in_pieces, read_error
-from proxy.providers.upstream.event_reader import RESPONSES_RUNS, EventReader, PauseTimer, Read, TextRuns
+from proxy.providers.upstream.event_reader import (
+    RESPONSES_RUNS,
+    Batches,
+    EventReader,
+    PauseTimer,
+    Pump,
+    Read,
+    TextRuns,
+)
 from proxy.providers.upstream.event_reader import Batch as Batch
 from proxy.providers.upstream.failures import parse_retry_after
 
@@ -68,7 +76,7 @@ class UpstreamRequest:
     head_s: float | None = None
 
 
-Transport = Callable[[UpstreamRequest], AsyncGenerator[Batch, None]]
+Transport = Callable[[UpstreamRequest], Batches]
 
 #: Receives the headers of a request and of its answer, refusals included, before anything is read.
 HeaderObserver = Callable[[Mapping[str, str], Mapping[str, str]], None]
@@ -165,16 +173,17 @@ class HttpTransport:
         self._log = log
         self._clock = clock
 
-    async def stream(self, request: UpstreamRequest) -> AsyncGenerator[Batch, None]:
+    async def stream(self, request: UpstreamRequest) -> Batches:
         """The events of one answer. Raises UpstreamError; ends only after the last event."""
         reader = EventReader(self._profile.runs, lenient=self._profile.lenient, unreadable=self._unreadable)
+        pump = Pump(reader, self._profile.is_last)
         events, begun, terminal = 0, False, False
         started = time.monotonic()
         async with self.open(request) as answer:
             await self._check(answer)
             try:
                 while not terminal:
-                    chunk, failure = await self._chunk(answer)
+                    chunk, failure = await self._chunk(answer, pump)
                     first = b"" if begun else chunk.lstrip()[:1]
                     if first == b"<":
                         raise self._failure("the answer is a page in place of a stream", kind="bad_answer")
@@ -183,14 +192,14 @@ class HttpTransport:
                         batches: Iterable[Read] = [(await self.whole(answer, chunk), None)]
                         terminal = True
                     else:
-                        batches = await reader.read(chunk)
+                        batches = pump.left() or await reader.read(chunk)
                     for number, (batch, unreadable) in enumerate(batches):
                         if number:
                             await asyncio.sleep(0)
                         if batch:
                             events += len(batch)
                             terminal = terminal or any(map(self._profile.is_last, reversed(batch)))
-                            yield batch
+                            pump.to = yield batch
                         failure = failure or unreadable
                         if terminal:
                             break
@@ -201,7 +210,7 @@ class HttpTransport:
                         raise failure
             finally:
                 if terminal:
-                    self._note(request, "http_stream_completed", events=events, ms=_ms(started))
+                    self._note(request, "http_stream_completed", events=events + pump.events, ms=_ms(started))
                     await self._drain(answer)
 
     async def json(self, request: UpstreamRequest) -> dict[str, Any]:
@@ -236,10 +245,10 @@ class HttpTransport:
             raise self._failure("the answer is neither a stream nor a whole answer", kind="bad_answer")
         return [error_event_of(value)]
 
-    async def _chunk(self, answer: OpenAnswer) -> tuple[bytes, UpstreamError | None]:
-        """The next piece of a stream, or why there is none."""
+    async def _chunk(self, answer: OpenAnswer, pump: Pump) -> tuple[bytes, UpstreamError | None]:
+        """The next piece of a stream that the pump did not take, or why there is none."""
         try:
-            chunk = await self.read(answer)
+            chunk = await self.read(answer, None if pump.to is None else pump.take)
         except UpstreamError as error:
             return b"", error
         cut = "the upstream cut the answer: it ended before its last event"
@@ -301,10 +310,13 @@ class HttpTransport:
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise unreachable(self._profile, error, timeout_s) from None
 
-    async def read(self, answer: OpenAnswer) -> bytes:
-        """The next piece of a body, b"" at its end. Raises UpstreamError."""
+    async def read(self, answer: OpenAnswer, take: TakePiece | None = None) -> bytes:
+        """The next piece of a body, b"" at its end. Raises UpstreamError.
+
+        take  takes pieces where they arrive, so that they are not returned; not of an answer that is captured
+        """
         try:
-            chunk = await answer.pauses.read()
+            chunk = await answer.pauses.read(take if answer.capture is NULL_ATTEMPT else None)
         except TimeoutError:
             raise self._failure(f"the answer paused for {self.timers.idle * 1000:.0f} ms") from None
         except UnpacksTooLarge as error:

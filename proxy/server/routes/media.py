@@ -26,7 +26,7 @@ from proxy.server.request.candidates import Candidate
 from proxy.server.request.ledger import Ledger
 from proxy.server.serving.body import receive
 from proxy.server.serving.serve import run
-from proxy.server.serving.stream import reading_client, watched
+from proxy.server.serving.watch import reading_client, watched
 
 JSON = "application/json"
 FORM = "multipart/form-data"

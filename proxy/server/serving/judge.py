@@ -27,9 +27,10 @@ from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import Judged
 from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Provider, kept
+from proxy.providers.upstream.event_reader import Batches
 from proxy.server.request.ledger import Ledger
 from proxy.server.request.replies import unforeseen
-from proxy.server.serving.stream import Asks, Batches
+from proxy.server.serving.stream import Asks
 
 #: Longest answer of a reviewer, in characters. Explanations of hundreds of calls are shorter.
 MAX_ANSWER = 1024 * 1024

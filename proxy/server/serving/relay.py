@@ -16,7 +16,8 @@ from proxy.errors import ProxyError, UpstreamError
 from proxy.providers.contract import Call, NativeAnswer, NativeResponses
 from proxy.server.request.candidates import Candidates
 from proxy.server.request.ledger import Ledger
-from proxy.server.serving.stream import AnswerWriter, watched
+from proxy.server.serving.stream import AnswerWriter
+from proxy.server.serving.watch import watched
 
 
 class RelayWriter(AnswerWriter):

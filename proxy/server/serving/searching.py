@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,11 +35,12 @@ from proxy.observe.timings import Timings
 from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Provider, SearchCall, Searches
 from proxy.providers.entry import searchers
+from proxy.providers.upstream.event_reader import Batches
 from proxy.server.request.candidates import Candidate
 from proxy.server.request.ledger import Ledger
 from proxy.server.request.replies import unforeseen
 from proxy.server.request.search_memory import MAX_KEPT_BYTES, Blocks
-from proxy.server.serving.stream import Asks, Batches
+from proxy.server.serving.stream import Asks
 from proxy.settings import searcher_of
 
 #: Maximum number of searches of one answer that are made at the same time.
@@ -164,7 +165,7 @@ class SearchingAnswer:
         # a capture has one attempt at a time
         self._places = asyncio.Semaphore(AT_A_TIME if ledger.capture is NULL_CAPTURE else 1)
 
-    async def only(self, query: str) -> AsyncGenerator[list[Event], None]:
+    async def only(self, query: str) -> Batches:
         """The answer to a request that does nothing but search: its beginning, so that a slow search is not silent, and
         then the rest."""
         stream = MessageStream(f"msg_{self._id}", self._call.shown)
@@ -174,7 +175,7 @@ class SearchingAnswer:
         outcome = await self._search(query, block_id)
         yield search_events(stream, outcome, query=query, block_id=block_id, text=in_words(outcome))
 
-    async def rounds(self) -> AsyncGenerator[list[Event], None]:
+    async def rounds(self) -> Batches:
         """The answer of the model, asked again after each search. Raises ProxyError."""
         asked = self._call.request
         rounds = SearchRounds(self._plan, asked, converted=self._call.converted, answer_id=self._id)
@@ -212,7 +213,7 @@ class SearchingAnswer:
         except OverflowError as error:
             raise ProxyError(str(error), kind="bad_answer") from None
 
-    async def _searches(self, rounds: SearchRounds, outcomes: dict[str, Outcome]) -> AsyncGenerator[list[Event], None]:
+    async def _searches(self, rounds: SearchRounds, outcomes: dict[str, Outcome]) -> Batches:
         """Makes the searches of a round; each is shown when it begins and when it is done, one after another."""
         tasks = [asyncio.create_task(self._allowed(search)) for search in rounds.searches]
         try:

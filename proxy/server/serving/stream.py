@@ -1,17 +1,12 @@
-"""The one writer of event streams, and the watch over clients that leave.
-
-Batches are written as they come, each in one write. Between them, by a timer, a client that left ends the work within a
-second, and a long silence is filled, so that no middlebox gives up.
-"""
+"""The one writer of event streams. Batches are written as they come, each in one write."""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 from aiohttp import web
@@ -22,13 +17,14 @@ from proxy.core.visible import Visible
 from proxy.errors import ProxyError
 from proxy.observe.lifecycle import Progress
 from proxy.providers.contract import Call, Provider
+from proxy.providers.upstream.event_reader import Batches, next_batch
 from proxy.server.request.candidates import Candidates
 from proxy.server.request.ledger import Ledger
 from proxy.server.request.renderers import RenderContext, Renderer
-from proxy.server.request.replies import as_proxy_error, is_loss, json_response, unforeseen
+from proxy.server.request.replies import json_response
 from proxy.server.serving.allowances import explained
+from proxy.server.serving.watch import reading_client, watched
 
-Batches = AsyncGenerator[list[Event], None]
 #: Asks a provider, and returns the answer that the client gets: in place of the provider's own `stream`.
 Asks = Callable[[Provider, Call], Batches]
 
@@ -102,7 +98,29 @@ class AnswerWriter:
                 self._ledger.note("info", "response_started", status=response.status)
             self._ended = last
             await (response.write_eof(data) if last else response.write(data))
-            self._written = self._now()
+        self._wrote(data, events)
+
+    def _writes_at_once(self) -> bool:
+        """Whether nothing else is being written, and the client has read all that was."""
+        transport = self._ledger.inquiry.request.transport
+        if transport is None or transport.is_closing() or self._lock.locked():
+            return False
+        return transport.get_write_buffer_size() == 0
+
+    def _write_now(self, response: web.StreamResponse, data: bytes, events: int) -> None:
+        """Writes data of an answer that has begun, while `_writes_at_once`. A write waits only after it has given the
+        data to the socket, and what comes next waits for that, too."""
+        writing = response.write(data)
+        try:
+            writing.send(None)
+        except StopIteration:
+            pass
+        finally:
+            writing.close()
+        self._wrote(data, events)
+
+    def _wrote(self, data: bytes, events: int) -> None:
+        self._written = self._now()
         if data:
             self._keep(data)
             self._ledger.tell(Progress(len(data), events))
@@ -184,17 +202,33 @@ class EventWriter(AnswerWriter):
             await self._write([*events, PING])
 
     async def _write(self, events: list[Event]) -> None:
-        data = self._renderer.encode(events, self._now())
+        data = self._encoded(events)
         over = events[-1]["type"] == "message_stop"
         self._over = self._over or over
-        self._observer.see(events)
-        if self._said is not Visible.CONTENT:
-            self._said = self._said.after(events)
         if data:
             await self._write_data(data, len(events), last=over)
         if over and self.begun:
             self.complete = True
             self._ledger.completed(200)
+
+    def _encoded(self, events: list[Event]) -> bytes:
+        """The bytes of a batch, which counts as said from now on."""
+        data = self._renderer.encode(events, self._now())
+        self._observer.see(events)
+        if self._said is not Visible.CONTENT:
+            self._said = self._said.after(events)
+        return data
+
+    def take(self, events: list[Event]) -> bool:
+        """Passes on a batch of an answer that flows, at once; False, and nothing was done, where that takes time."""
+        response = self._ledger.response
+        flows = self._said is Visible.CONTENT and events[-1]["type"] != "message_stop"
+        if response is None or not (flows and self._writes_at_once()):
+            return False
+        data = self._encoded(events)
+        if data:
+            self._write_now(response, data, len(events))
+        return True
 
 
 class AnswerObserver:
@@ -213,105 +247,6 @@ class AnswerObserver:
             elif kind == "message_delta" or (kind == "message_start" and not self._begun):
                 self._begun = True
                 self._ledger.used(event)
-
-
-def watched(ledger: Ledger, writer: AnswerWriter | None = None) -> AbstractAsyncContextManager[None]:
-    """While inside, a client that leaves cancels the current task within a second, in any runner; and `writer` fills
-    silences. Raises a failure of that as a ProxyError. Work that goes on after the whole answer was sent is ended
-    without an error, since the connection may already have the client's next request."""
-    return _Watch(ledger, writer)
-
-
-class _Watch:
-    """Cancels the work once the client is gone, or reads nothing any more, or has had the whole answer for a while. A
-    failure while filling a silence cancels it too, and is kept in `_error`, which the cancellation becomes. `_enough`:
-    whether it was cancelled only because of the whole answer.
-
-    It uses a timer, and a task only to fill a silence: most answers end before the timer is set again. It is a class,
-    since the frame of a generator would hold the cancellation, and that the frame, until garbage is collected."""
-
-    def __init__(self, ledger: Ledger, writer: AnswerWriter | None) -> None:
-        self._ledger = ledger
-        self._writer = writer
-        self._timers = ledger.inquiry.state.timers
-        self._filling: asyncio.Task[None] | None = None
-        self._loop = asyncio.get_running_loop()
-        self._complete = False  # whether the answer was complete at the last check
-        self._error: ProxyError | None = None
-        self._enough = False
-
-    async def __aenter__(self) -> None:
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("not in a task")
-        self._work = task
-        self._timer = self._loop.call_later(self._timers.tick, self._look)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> bool:
-        del _error, _trace
-        try:
-            return kind is not None and issubclass(kind, asyncio.CancelledError) and self._is_over()
-        finally:
-            await self.close()
-
-    def _is_over(self) -> bool:
-        """Whether the cancellation was because of the whole answer, and ends here. Raises the ProxyError that it
-        represents."""
-        known = self._error
-        if not (known or self._enough):
-            known = self._ledger.inquiry.state.running.stopped()
-            if known is None:  # the client left
-                return False
-        elif self._work.uncancel():  # it was cancelled by others as well
-            return False
-        if known is not None:
-            raise known from None
-        return True
-
-    async def close(self) -> None:
-        self._timer.cancel()
-        if self._filling is not None and not self._filling.done():
-            self._filling.cancel()
-            await asyncio.wait({self._filling})  # awaiting it would swallow a cancellation of our own
-
-    def _look(self) -> None:
-        writer = self._writer
-        if self._ledger.inquiry.left:
-            self._cancel()
-        elif writer is not None and writer.stalled:
-            self._ledger.break_off()  # closing would wait until the client reads what is written
-            self._cancel()
-        elif self._complete:
-            self._enough = self._cancel()
-        elif writer is not None and writer.silent:
-            self._filling = self._loop.create_task(self._fill(writer))
-        else:
-            self._complete = writer is not None and writer.complete
-            self._timer = self._loop.call_later(self._timers.tick, self._look)
-
-    async def _fill(self, writer: AnswerWriter) -> None:
-        try:
-            async with asyncio.timeout(self._timers.stall) as limit:
-                await writer.fill()
-        except Exception as error:
-            lost = limit.expired() or is_loss(error, self._ledger.inquiry.request)
-            if lost:
-                self._ledger.break_off()
-                self._cancel()
-                return
-            inquiry = self._ledger.inquiry
-            known = as_proxy_error(error) or unforeseen(inquiry.state.log, inquiry.id, error)
-            if self._cancel():
-                self._error = known
-        else:
-            self._timer = self._loop.call_later(self._timers.tick, self._look)
-
-    def _cancel(self) -> bool:
-        """Cancels the work, unless the runner did: a second cancellation would interrupt the clean-up. Returns whether
-        it was us."""
-        return not self._work.cancelling() and self._work.cancel()
 
 
 def answer_to(
@@ -348,8 +283,10 @@ class StreamedAnswer:
     async def of(self, candidates: Candidates) -> web.StreamResponse:
         writer, batches = self._writer, _asked(candidates.current.provider, self.call, self._asks)
         async with watched(self._ledger, writer), aclosing(batches):
-            async for batch in batches:
+            batch = await anext(batches, None)
+            while batch is not None:
                 await writer.send(batch)
+                batch = await next_batch(batches, writer.take)
             if not writer.complete:
                 raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
             await writer.end()
@@ -412,15 +349,3 @@ async def send_json(ledger: Ledger, body: Mapping[str, Any]) -> web.Response:
         await response.write_eof()
     ledger.completed(response.status)
     return response
-
-
-@asynccontextmanager
-async def reading_client(ledger: Ledger) -> AsyncIterator[None]:
-    """While inside, gives up a client that reads nothing for long. Raises ConnectionResetError."""
-    try:
-        async with asyncio.timeout(ledger.inquiry.state.timers.stall):
-            yield
-    except TimeoutError:
-        ledger.abandoned()
-        ledger.break_off()
-        raise ConnectionResetError("the client reads nothing") from None

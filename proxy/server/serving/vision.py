@@ -27,7 +27,7 @@ from proxy.server.request.candidates import Candidate
 from proxy.server.request.ledger import Ledger
 from proxy.server.request.picture_memory import Descriptions, PictureKey
 from proxy.server.request.replies import as_proxy_error, unforeseen
-from proxy.server.serving.stream import watched
+from proxy.server.serving.watch import watched
 
 #: Maximum number of pictures of one request that are described at the same time, and in all, the newest.
 AT_A_TIME = 3

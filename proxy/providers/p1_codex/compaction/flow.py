@@ -8,7 +8,7 @@ with the item is sent again without it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +30,7 @@ from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.signed import Signer
 from proxy.providers.p1_codex.socket.frames import SharedBody
 from proxy.providers.p1_codex.turn import CodexTurn
+from proxy.providers.upstream.event_reader import Batches
 from proxy.providers.upstream.transport import Transport, UpstreamRequest
 
 
@@ -99,9 +100,7 @@ class CompactionFlow:
         self._transport = transport
         self._store = CompactionStore()
 
-    def run(
-        self, call: Call, prepared: Prepared, turn: Callable[[Prepared], CodexTurn]
-    ) -> AsyncGenerator[list[Event], None]:
+    def run(self, call: Call, prepared: Prepared, turn: Callable[[Prepared], CodexTurn]) -> Batches:
         """Yields the answer of `turn` to the call, in batches. Raises ProxyError as the turn does."""
         if call.owner is None:
             return turn(prepared).run()
@@ -111,9 +110,7 @@ class CompactionFlow:
         plan, prepared = self._plan(call, call.owner, prepared)
         return turn(prepared).run() if plan is None else self._run(plan, prepared, turn(prepared))
 
-    async def _run(
-        self, plan: _CompactionTurn, prepared: Prepared, running: CodexTurn
-    ) -> AsyncGenerator[list[Event], None]:
+    async def _run(self, plan: _CompactionTurn, prepared: Prepared, running: CodexTurn) -> Batches:
         ending = _AnswerEnd(self._limits.summary_chars, [] if plan.boundary else None)
         try:
             if plan.boundary:

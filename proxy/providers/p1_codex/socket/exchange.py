@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from proxy.providers.p1_codex.socket.connection import CLOSED, FRAGMENT_BYTES, R
 from proxy.providers.p1_codex.socket.frames import FAULTS, SIZE, fault_error, is_progress
 from proxy.providers.p1_codex.socket.handshake import USE_HTTP
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
+from proxy.providers.upstream.event_reader import Batches
 from proxy.providers.upstream.transport import Batch, UpstreamRequest
 
 #: After this many unanswered pings in a row the connection is dead.
@@ -136,7 +137,7 @@ class SocketExchange:
         self._unsent = True  # whether part of the request is still to be sent
         self._sending: asyncio.Task[None] | None = None
 
-    async def run(self) -> AsyncGenerator[Batch, None]:
+    async def run(self) -> Batches:
         """Yields the events of the answer; EOF in place of the last one when the socket breaks. Raises
         UpstreamError."""
         kept = False

@@ -6,7 +6,6 @@ may be at work on it. Only a socket that is closed because of the request's size
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from proxy.errors import UpstreamError
@@ -17,7 +16,8 @@ from proxy.providers.p1_codex.socket.frames import SIZE
 from proxy.providers.p1_codex.socket.handshake import UNAUTHORIZED, HandshakeFailed
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
-from proxy.providers.upstream.transport import Batch, Transport
+from proxy.providers.upstream.event_reader import Batches
+from proxy.providers.upstream.transport import Transport
 
 AUTO, WEBSOCKET, HTTP = "auto", "websocket", "http"
 
@@ -33,11 +33,11 @@ class TransportSelection:
         self.continuation = continuation
         self._sent = False  # whether the request was sent over a socket
 
-    def stream(self, attempt: Attempt) -> AsyncGenerator[Batch, None]:
+    def stream(self, attempt: Attempt) -> Batches:
         """The events of one answer; EOF in place of the last one when a socket breaks. Raises UpstreamError."""
         return self._http(attempt.post()) if self._mode == HTTP else self._over_a_socket(attempt)
 
-    async def _over_a_socket(self, attempt: Attempt) -> AsyncGenerator[Batch, None]:
+    async def _over_a_socket(self, attempt: Attempt) -> Batches:
         """Streams over a socket, or over HTTP when no socket can be opened."""
         attempt.timings.sent(attempt.number)
         socket = await self._socket(attempt)
