@@ -229,8 +229,7 @@ class AttemptRunner:
                     take = partial(self._take, reducer)
                     try:
                         while batch is not None:
-                            out, failure = self._left or self._read(batch, reducer)
-                            self._left = None
+                            out, failure = self._left_over() or self._read(batch, reducer)
                             if out:
                                 self._to = yield out
                                 self._let_go()
@@ -301,6 +300,10 @@ class AttemptRunner:
             return True
         self._left = out, failure
         return False
+
+    def _left_over(self) -> tuple[list[Event], BadAnswer | UpstreamError | None] | None:
+        left, self._left = self._left, None
+        return left
 
     def _shown(self, out: list[Event], *, said: bool) -> list[Event]:
         """The events of a batch that are passed on now, after those that were held."""
