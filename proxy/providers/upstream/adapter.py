@@ -22,7 +22,7 @@ from proxy.errors import UpstreamError
 from proxy.observe.timings import Timings
 from proxy.off_loop import in_thread_if
 from proxy.providers.contract import Call, Services
-from proxy.providers.upstream.event_reader import Batches
+from proxy.providers.upstream.event_reader import Batches, next_batch
 from proxy.providers.upstream.transport import Service
 
 
@@ -180,8 +180,9 @@ def translated(call: Call, translate: Callable[[], T], answer: Callable[[T], Bat
 
 async def _in_thread(translate: Callable[[], T], answer: Callable[[T], Batches]) -> Batches:
     async with aclosing(answer(await asyncio.to_thread(translate))) as batches:
-        async for batch in batches:
-            yield batch
+        batch = await anext(batches, None)
+        while batch is not None:
+            batch = await next_batch(batches, (yield batch))
 
 
 class RequestCredential:
