@@ -97,28 +97,34 @@ class SSEDecoder:
 
     def feed(self, chunk: bytes) -> list[tuple[bytes, bytes]]:
         """The frames that this chunk completes. Raises FrameTooLarge."""
-        chunk = self._with_plain_line_ends(chunk if self._head is None else self._without_bom(chunk))
-        if not chunk:
-            return []
-        ends_here = b"\n\n" in chunk or (chunk[:1] == b"\n" and self._parts and self._parts[-1][-1:] == b"\n")
-        if not ends_here:
-            self._keep(chunk)
-            return []
-        self._parts.append(chunk)
-        *blocks, rest = b"".join(self._parts).split(b"\n\n")
-        self._parts, self._size, self._lines = [], 0, 0
-        self._keep(rest)
-        return _parsed([self._without_comments(block) if len(block) > self._max else block for block in blocks])
+        if self._head is not None:
+            chunk = self._without_bom(chunk)
+        if self._after_cr or b"\r" in chunk:
+            chunk = self._with_plain_line_ends(chunk)
+        if self._parts:
+            ends_here = b"\n\n" in chunk or (chunk[:1] == b"\n" and self._parts[-1][-1:] == b"\n")
+            if not ends_here:
+                self._keep(chunk)
+                return []
+            chunk = b"".join([*self._parts, chunk])
+            self._parts, self._size, self._lines = [], 0, 0
+        *blocks, rest = chunk.split(b"\n\n")
+        if rest:
+            self._keep(rest)
+        if len(chunk) > self._max:
+            blocks = [self._without_comments(block) if len(block) > self._max else block for block in blocks]
+        return _parsed(blocks)
 
     def _keep(self, chunk: bytes) -> None:
-        if chunk:
-            self._parts.append(chunk)
-            self._size += len(chunk)
-            self._lines += chunk.count(b"\n")
-            # the first half of the blank line that ends it may be here already
-            if self._size > self._max + 1 or self._lines > MAX_FRAME_LINES:
-                rest = self._without_comments(b"".join(self._parts))
-                self._parts, self._size, self._lines = [rest], len(rest), rest.count(b"\n")
+        if not chunk:
+            return
+        self._parts.append(chunk)
+        self._size += len(chunk)
+        self._lines += chunk.count(b"\n")
+        # the first half of the blank line that ends it may be here already
+        if self._size > self._max + 1 or self._lines > MAX_FRAME_LINES:
+            rest = self._without_comments(b"".join(self._parts))
+            self._parts, self._size, self._lines = [rest], len(rest), rest.count(b"\n")
 
     def _without_comments(self, block: bytes) -> bytes:
         """The rest of a frame that is too long because of its comments, which may go on without a blank line. Raises

@@ -63,6 +63,10 @@ class WatchedProtocol(ResponseHandler):
         if not waiter.done():
             _offer(body, take, waiter)
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        if self._reading_paused:  # each read of a body calls this, and has the parser look for more
+            super().resume_reading(resume_parser)
+
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         body = self._payload
         super().set_exception(exc, *cause)
