@@ -10,7 +10,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from proxy.core.blocks import DELTAS
@@ -70,20 +70,26 @@ class TooManyLines(FrameTooLarge):
     """A frame passed the limit of lines, so it cannot be an event."""
 
 
+#: Blocks of lines, each a frame -> fewer that mean the same.
+Shorten = Callable[[list[bytes]], list[bytes]]
+
+
 class SSEDecoder:
     """Decodes bytes, split anywhere, to frames `(event, data)`.
 
     Line ends may be LF, CR or CRLF, also split over two chunks. Comment lines, `id:` and `retry:` are skipped; several
     `data:` lines are joined by LF; a frame without data is dropped. A line whose field is not ASCII counts as data, for
     the reader of the frame to refuse. `event` is b"" if the frame names none. Comments do not count against the limit.
+    `shorten` may put fewer blocks of lines in the place of those that came together.
 
     >>> decoder = SSEDecoder()
     >>> decoder.feed(b'event: a\\ndata: {"x"'), decoder.feed(b":1}\\r\\n\\r\\n")
     ([], [(b'a', b'{"x":1}')])
     """
 
-    def __init__(self, max_frame: int = MAX_FRAME_BYTES) -> None:
+    def __init__(self, max_frame: int = MAX_FRAME_BYTES, *, shorten: Shorten | None = None) -> None:
         self._max = max_frame
+        self._shorten = shorten
         self._parts: list[bytes] = []  # the unfinished frame; joined only when its end is seen
         self._size = 0
         self._lines = 0
@@ -113,7 +119,7 @@ class SSEDecoder:
             self._keep(rest)
         if len(chunk) > self._max:
             blocks = [self._without_comments(block) if len(block) > self._max else block for block in blocks]
-        return _parsed(blocks)
+        return frames_of(blocks if self._shorten is None else self._shorten(blocks))
 
     def _keep(self, chunk: bytes) -> None:
         if not chunk:
@@ -138,7 +144,7 @@ class SSEDecoder:
 
     def end(self) -> list[tuple[bytes, bytes]]:
         """The last frame if the body ended without its blank line. Its reader decides whether it is whole."""
-        frames = _parsed([b"".join(self._parts)])
+        frames = frames_of([b"".join(self._parts)])
         self._parts, self._size, self._lines = [], 0, 0
         return frames
 
@@ -165,7 +171,7 @@ class SSEDecoder:
 _COMMENTS = re.compile(rb"^:[^\n]*\n|(?<=^:)[^\n]+\Z", re.MULTILINE)
 
 
-def _parsed(blocks: list[bytes]) -> list[tuple[bytes, bytes]]:
+def frames_of(blocks: list[bytes]) -> list[tuple[bytes, bytes]]:
     """The frames of blocks of lines, without those that have no data. One call for all: a read may bring hundreds."""
     frames = []
     for block in blocks:

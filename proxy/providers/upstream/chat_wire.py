@@ -19,7 +19,7 @@ from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
-from proxy.providers.upstream.event_reader import CHAT_RUNS
+from proxy.providers.upstream.text_runs import CHAT_RUNS
 from proxy.providers.upstream.tokenizer import ALWAYS_INLINE_BYTES
 from proxy.providers.upstream.transport import UNKNOWN, Batch, Service, UpstreamProfile
 

@@ -1,21 +1,15 @@
-"""Reads a body as events: in bounded batches, long ones parsed in a thread, and given up when it pauses for too long.
-
-Neighbouring events that differ only by a piece of text become one before they are parsed: one read may bring hundreds
-of them, and reducers would put their texts together again.
-"""
+"""Reads a body as events: in bounded batches, long ones parsed in a thread, and given up when it pauses for too
+long."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import aiohttp
 
-from proxy.core.blocks import TEXT_DELTA, THINKING_DELTA
 from proxy.core.bodies.decode import load_any_json
 from proxy.core.error_bodies import error_event
 from proxy.core.reducer import DONE
@@ -23,130 +17,7 @@ from proxy.core.sizes import LARGE_BYTES
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json, mended_text
 from proxy.errors import UpstreamError
 from proxy.providers.upstream.aiohttp_internals import TakePiece, read_past
-
-#: As returned by `SSEDecoder`: the name of the event, and its data.
-Frame = tuple[bytes, bytes]
-
-#: Longer data are not one of the pieces of text that services send.
-MAX_DATA_BYTES = 16 * 1024
-
-# Escapes of code points are excluded: half of a surrogate pair would become whole.
-_INSIDE = rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt])++'
-_LITERAL = re.compile(_INSIDE)
-#: Members that differ in each event of a Responses stream. No reducer reads them.
-_COUNTED = re.compile(rb'"sequence_number":\s*\d+|"obfuscation":\s*"[^"\\]*"')
-_SAME = b'"sequence_number":0'
-
-
-class TextRuns:
-    """Joins the events of a wire that are pieces of one text.
-
-    members  the names of the members that hold the piece
-    text_of  the text of an event that says nothing else, "" for another: repeating its other members must not change
-             what it means
-    counted  whether each event has its own number
-    """
-
-    def __init__(self, members: str, text_of: Callable[[dict[str, Any]], str], *, counted: bool = False) -> None:
-        self._piece = re.compile(rb'"(?:%b)"\s*:\s*"(%b)"' % (members.encode(), _INSIDE))
-        self._text_of = text_of
-        self._counted = counted
-
-    def joined(self, frames: list[Frame]) -> list[Frame]:
-        """The frames, with each run replaced by one."""
-        last = len(frames) - 1
-        if last < 1:
-            return frames
-        alike = self._alike(frames)
-        out: list[Frame] = []
-        start = 0
-        while start < last:
-            if alike[start][0] != alike[start + 1][0]:  # two kinds of event
-                out.append(frames[start])
-                start += 1
-                continue
-            pieces, before, behind = self._run(alike, start)
-            whole = self._whole(pieces, before, behind) if len(pieces) > 1 else None
-            end = start + max(1, len(pieces))
-            out += frames[start:end] if whole is None else [(frames[start][0], whole)]
-            start = end
-        return out + frames[start:]
-
-    def _alike(self, frames: list[Frame]) -> list[Frame]:
-        """The frames without an event's own members, and without data too long for a piece."""
-        if not self._counted:
-            return [(name, data if len(data) <= MAX_DATA_BYTES else b"") for name, data in frames]
-        count = _COUNTED.sub
-        return [(name, count(_SAME, data) if len(data) <= MAX_DATA_BYTES else b"") for name, data in frames]
-
-    def _run(self, frames: list[Frame], start: int) -> tuple[list[bytes], bytes, bytes]:
-        """The pieces of like frames from `start` on, and what comes before and after each."""
-        name, first = frames[start]
-        found = self._piece.search(first)
-        if found is None:
-            return [], b"", b""
-        before, behind = first[: found.start(1)], first[found.end(1) :]
-        pieces = [found[1]]
-        for other, data in islice(frames, start + 1, None):
-            piece = data[len(before) : -len(behind)]
-            if other != name or not _LITERAL.fullmatch(piece) or data != before + piece + behind:
-                break
-            pieces.append(piece)
-        return pieces, before, behind
-
-    def _whole(self, pieces: list[bytes], before: bytes, behind: bytes) -> bytes | None:
-        """The data of one frame that replaces several; None when its meaning would differ."""
-        inside = b"".join(pieces)
-        data = before + inside + behind
-        try:
-            for piece in pieces:
-                piece.isascii() or piece.decode()  # fails for a character that was cut
-            text, event = load_json(f'"{inside.decode()}"'), load_json(data.decode())
-        except (ValueError, RecursionError):
-            return None
-        return data if isinstance(event, dict) and self._text_of(event) == text else None
-
-
-_CHAT_MEMBERS = ("content", "reasoning_content", "reasoning")
-
-
-def _chat_text(chunk: dict[str, Any]) -> str:
-    choices = chunk.get("choices")
-    if type(choices) is not list or len(choices) != 1 or type(choices[0]) is not dict or chunk.get("error"):
-        return ""
-    delta = choices[0].get("delta")
-    if type(delta) is not dict or delta.get("tool_calls") or delta.get("refusal"):
-        return ""
-    texts = [text for member in _CHAT_MEMBERS if (text := delta.get(member))]
-    return texts[0] if len(texts) == 1 and type(texts[0]) is str else ""
-
-
-_RESPONSES_PIECES = frozenset(
-    {"response.output_text.delta", "response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
-)
-
-
-def _responses_text(event: dict[str, Any]) -> str:
-    text = event.get("delta")
-    return text if event.get("type") in _RESPONSES_PIECES and type(text) is str else ""
-
-
-_MESSAGES_PIECES = {delta.name: delta.carries for delta in (TEXT_DELTA, THINKING_DELTA)}
-
-
-def _messages_text(event: dict[str, Any]) -> str:
-    delta = event.get("delta")
-    if event.get("type") != "content_block_delta" or type(delta) is not dict:
-        return ""
-    kind = delta.get("type")
-    text = delta.get(_MESSAGES_PIECES.get(kind, "")) if type(kind) is str else ""
-    return text if type(text) is str else ""
-
-
-CHAT_RUNS = TextRuns("|".join(_CHAT_MEMBERS), _chat_text)
-RESPONSES_RUNS = TextRuns("delta", _responses_text, counted=True)
-MESSAGES_RUNS = TextRuns("|".join(_MESSAGES_PIECES.values()), _messages_text)
-
+from proxy.providers.upstream.text_runs import TextRuns
 
 #: Events handled before other tasks run: one read may bring thousands.
 TOGETHER = 500
@@ -177,8 +48,7 @@ class EventReader:
     """
 
     def __init__(self, runs: TextRuns, *, lenient: bool, unreadable: Callable[..., UpstreamError]) -> None:
-        self._decoder = SSEDecoder()
-        self._runs = runs
+        self._decoder = SSEDecoder(shorten=runs.joined)
         self._lenient = lenient
         self._unreadable = unreadable
 
@@ -203,9 +73,9 @@ class EventReader:
         for start in range(0, len(frames), TOGETHER):
             yield self._batch(frames[start : start + TOGETHER] if len(frames) > TOGETHER else frames, load)
 
-    def _batch(self, frames: list[Frame], load: Callable[[str], Any]) -> Read:
+    def _batch(self, frames: list[tuple[bytes, bytes]], load: Callable[[str], Any]) -> Read:
         batch: Batch = []
-        for name, data in self._runs.joined(frames):
+        for name, data in frames:
             bare = data.strip()
             if not bare:
                 continue

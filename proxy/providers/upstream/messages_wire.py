@@ -15,7 +15,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
 from proxy.providers.upstream.chat_wire import heuristic_estimate, note_format
-from proxy.providers.upstream.event_reader import MESSAGES_RUNS
+from proxy.providers.upstream.text_runs import MESSAGES_RUNS
 from proxy.providers.upstream.tokenizer import ALWAYS_INLINE_BYTES
 from proxy.providers.upstream.transport import UNKNOWN, UpstreamProfile
 

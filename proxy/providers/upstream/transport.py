@@ -31,17 +31,16 @@ from proxy.observe.timings import Timings
 from proxy.off_loop import in_thread_if
 from proxy.providers.upstream.aiohttp_internals import TakePiece, UnpacksTooLarge
 from proxy.providers.upstream.client import TRUST, in_pieces, read_error
+from proxy.providers.upstream.event_reader import Batch as Batch
 from proxy.providers.upstream.event_reader import (
-    RESPONSES_RUNS,
     Batches,
     EventReader,
     PauseTimer,
     Pump,
     Read,
-    TextRuns,
 )
-from proxy.providers.upstream.event_reader import Batch as Batch
 from proxy.providers.upstream.failures import parse_retry_after
+from proxy.providers.upstream.text_runs import RESPONSES_RUNS, TextRuns
 
 #: A longer JSON answer (search results, or a whole answer instead of a stream) is refused.
 MAX_JSON_BYTES = 8 * 1024 * 1024

@@ -16,7 +16,7 @@ from core.vector_cases import ANSWERS, DIALECTS, REQUESTS, chat_translated, even
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import merged
 from proxy.core.sse import SSEDecoder
-from proxy.providers.upstream.event_reader import CHAT_RUNS, RESPONSES_RUNS, Frame
+from proxy.providers.upstream.text_runs import CHAT_RUNS, RESPONSES_RUNS
 
 EACH_REQUEST = [(name, case) for name, family in REQUESTS.items() for case in family.cases()]
 EACH_ANSWER = [(name, case) for name, family in ANSWERS.items() for case in family.cases()]
@@ -81,13 +81,13 @@ def test_answer_in_any_pieces_and_with_other_line_ends(family: str, case: str) -
 def test_answer_with_runs_of_texts_as_one(family: str, case: str) -> None:
     """As a transport reads what comes at once."""
     vectors, runs = ANSWERS[family], CHAT_RUNS if family == "chat_to_messages" else RESPONSES_RUNS
-    decoder = SSEDecoder()
-    whole = runs.joined(decoder.feed(vectors.raw(case)))
+    decoder = SSEDecoder(shorten=runs.joined)
+    whole = decoder.feed(vectors.raw(case))
     data = b"".join(written(frame) + b"\n" for frame in whole) + b"".join(map(written, decoder.end()))
     assert in_runs(vectors.result(case, [data])) == in_runs(vectors.result(case))
 
 
-def written(frame: Frame) -> bytes:
+def written(frame: tuple[bytes, bytes]) -> bytes:
     name, data = frame
     lines = [b"data: %b\n" % line for line in data.split(b"\n")]
     return b"".join([b"event: %b\n" % name, *lines] if name else lines)

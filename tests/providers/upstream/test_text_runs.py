@@ -15,19 +15,13 @@ from proxy.core.convert.messages_to_messages import MessagesToMessages
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import Event, MessageStream, merged
 from proxy.core.reducer import AnswerPolicy, BadAnswer
-from proxy.core.sse import load_json
-from proxy.providers.upstream.event_reader import (
-    CHAT_RUNS,
-    MAX_DATA_BYTES,
-    MESSAGES_RUNS,
-    RESPONSES_RUNS,
-    Frame,
-    TextRuns,
-)
+from proxy.core.sse import frames_of, load_json
+from proxy.providers.upstream.text_runs import CHAT_RUNS, MESSAGES_RUNS, RESPONSES_RUNS, TextRuns
 
 
-def frames(*data: str | bytes, name: bytes = b"") -> list[Frame]:
-    return [(name, one.encode() if isinstance(one, str) else one) for one in data]
+def blocks(*data: str | bytes, name: bytes = b"") -> list[bytes]:
+    head = b"event: %b\n" % name if name else b""
+    return [head + b"data: " + (one.encode() if isinstance(one, str) else one) for one in data]
 
 
 def chunk(delta: dict[str, Any], **members: Any) -> str:
@@ -77,7 +71,7 @@ JOINED = [
 
 @rows("runs, given_, expected", JOINED)
 def test_texts_that_stand_together_become_one(runs: TextRuns, given_: list[str], expected: list[str]) -> None:
-    assert runs.joined(frames(*given_)) == frames(*expected)
+    assert runs.joined(blocks(*given_)) == blocks(*expected)
 
 
 KEPT = [
@@ -98,7 +92,6 @@ KEPT = [
     (CHAT_RUNS, [say("X").replace("X", text) for text in ("a\tb", "c\td")]),
     (CHAT_RUNS, [chunk({"content": text}).replace("}", ', "content": "z"}', 1) for text in "ab"]),
     (CHAT_RUNS, [say(text).rstrip("}") for text in "ab"]),
-    (CHAT_RUNS, [say("a" * MAX_DATA_BYTES), say("b" * MAX_DATA_BYTES)]),
     (RESPONSES_RUNS, [response("a", 1), response("b", 2, "reasoning_summary_text")]),
     (RESPONSES_RUNS, [response("a", 1), response("b", 2, output_index=1)]),
     # a call may be complete in the middle of a run, and what is behind it is none of its arguments
@@ -113,12 +106,32 @@ KEPT = [
 
 @rows("runs, given_", KEPT)
 def test_what_says_anything_else_stays_as_it_is(runs: TextRuns, given_: list[str | bytes]) -> None:
-    assert runs.joined(frames(*given_)) == frames(*given_)
+    assert runs.joined(blocks(*given_)) == blocks(*given_)
 
 
 def test_names_of_events_are_told_apart() -> None:
-    both = [*frames(message("a"), name=b"content_block_delta"), *frames(message("b"))]
+    both = [*blocks(message("a"), name=b"content_block_delta"), *blocks(message("b"))]
     assert MESSAGES_RUNS.joined(both) == both
+
+
+def test_text_in_a_comment_is_no_text_of_an_event() -> None:
+    commented = [b': "content": "%b"\n%b' % (text, *blocks(say("ab"))) for text in (b"a", b"b")]
+    assert CHAT_RUNS.joined(commented) == commented
+
+
+def test_a_run_that_ends_at_each_second_event_takes_no_more_time_than_others() -> None:
+    """Each event is looked at for two runs at most."""
+    looked = 0
+
+    class Counted(bytes):
+        def startswith(self, *given: Any) -> bool:
+            nonlocal looked
+            looked += 1
+            return super().startswith(*given)
+
+    odd = [Counted(blocks(say("X").replace("X", text))[0]) for text in ("a", "\\u0041") * 500]
+    assert CHAT_RUNS.joined(odd) == odd
+    assert looked <= 3 * len(odd)
 
 
 # -- a reducer notices nothing
@@ -151,10 +164,10 @@ WIRES = {
 }
 
 
-def reduced(reducer: Any, read: list[Frame]) -> tuple[list[Event], str]:
+def reduced(reducer: Any, read: list[bytes]) -> tuple[list[Event], str]:
     out: list[Event] = []
     try:
-        for _, data in read:
+        for _, data in frames_of(read):
             out += reducer.feed(load_json(data.decode()))
     except BadAnswer as error:
         return merged([*out, *reducer.interrupt()]), str(error)
@@ -165,7 +178,7 @@ def reduced(reducer: Any, read: list[Frame]) -> tuple[list[Event], str]:
 @given(rows=st.lists(st.tuples(st.integers(0, 15), texts), max_size=24))
 def test_what_comes_out_is_the_same(wire: str, rows: list[tuple[int, str]]) -> None:
     runs, events, reducer = WIRES[wire]
-    read = frames(*map(written, events(rows)))
+    read = blocks(*map(written, events(rows)))
 
     def made() -> Any:
         return reducer(MessageStream("msg_1", "m"), AnswerPolicy({"messages": []}))
