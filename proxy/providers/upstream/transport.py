@@ -30,7 +30,7 @@ from proxy.observe.lifecycle import Log
 from proxy.observe.timings import Timings
 from proxy.off_loop import in_thread_if
 from proxy.providers.upstream.aiohttp_internals import UnpacksTooLarge
-from proxy.providers.upstream.client import TRUST, in_pieces, read_error
+from proxy.providers.upstream.client import TRUST, in_pieces, post, read_error
 from proxy.providers.upstream.event_reader import RESPONSES_RUNS, EventReader, PauseTimer, Read, TextRuns
 from proxy.providers.upstream.event_reader import Batch as Batch
 from proxy.providers.upstream.failures import parse_retry_after
@@ -291,13 +291,7 @@ class HttpTransport:
         try:
             async with asyncio.timeout(timeout_s) as timer:
                 data, headers = in_pieces(body, request.headers, timer, timeout_s)
-                return await self._session.post(
-                    request.url,
-                    data=data,
-                    headers=headers,
-                    allow_redirects=False,
-                    trace_request_ctx=request.timings,
-                )
+                return await post(self._session, request.url, data, headers, request.timings)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise unreachable(self._profile, error, timeout_s) from None
 
