@@ -97,7 +97,7 @@ async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BY
 
 
 #: Up to this size bodies are sent at once, longer ones in pieces of it.
-SENT_PIECE = 64 * 1024
+SENT_PIECE = 128 * 1024
 
 
 def in_pieces(
