@@ -22,14 +22,26 @@ MAX_FRAME_LINES = 10_000
 
 _BOM = b"\xef\xbb\xbf"
 
-_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_quoted = json.encoder.encode_basestring
+
+
+def _dumper(*, sort_keys: bool = False) -> Callable[[Any], str]:
+    """`encode` of a compact encoder, without the C encoder that `JSONEncoder.encode` makes anew for every value. Values
+    are trees, so nothing looks for one that holds itself."""
+    encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return encoder.encode
+    encode = make(None, encoder.default, _quoted, None, ":", ",", sort_keys, False, True)
+    return lambda value: "".join(encode(value, 0))
+
+
+_dumps, _dumps_sorted = _dumper(), _dumper(sort_keys=True)
 _HALVES = re.compile("[\ud800-\udfff]")
-_dumps_sorted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 #: What JSON does not escape but a terminal or a line reader may act upon: DEL and C1 controls, line separators,
 #: changes of writing direction; and lone surrogates, which UTF-8 cannot express.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _DELETE = "\x7f"
-_quoted = json.encoder.encode_basestring
 
 #: type of a delta that is a text -> its one member.
 _TEXT_MEMBERS = {delta.name: delta.carries for delta in DELTAS.values() if delta.is_text}

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 
 from proxy.core.hiding.secret import blanked
 from proxy.observe.lifecycle import SPANS
@@ -135,3 +136,7 @@ class Timings:
         now = self._clock()
         self._spans[span] = self._spans.get(span, 0.0) + now - self._since
         self._since, self._under_way = now, then
+
+
+#: Times the request for which the current task wants a connection.
+CONNECTING: ContextVar[Timings | None] = ContextVar("CONNECTING", default=None)

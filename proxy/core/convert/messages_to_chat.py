@@ -334,10 +334,15 @@ class _ChatHistory:
     # assistant side
 
     def _assistant(self, blocks: list[Any]) -> None:
-        known = with_searches_told([block for block in blocks if isinstance(block, dict)])
-        text = "".join(_strings(known, "text"))
-        reasoning = "\n\n".join(_strings(known, "thinking"))
-        calls = [self._call(block) for block in known if block.get("type") == "tool_use"]
+        said: dict[str, list[str]] = {"text": [], "thinking": []}
+        calls: list[Message] = []
+        for block in with_searches_told([block for block in blocks if isinstance(block, dict)]):
+            kind = block.get("type")
+            if kind == "tool_use":
+                calls.append(self._call(block))
+            elif kind in _SAID and isinstance(block.get(kind), str) and block[kind]:
+                said[kind].append(block[kind])
+        text, reasoning = "".join(said["text"]), "\n\n".join(said["thinking"])
         if not (text or reasoning or calls):
             return
         self._reasoning = reasoning or self._reasoning
@@ -365,13 +370,8 @@ def _system_of(message: Mapping[str, Any]) -> str:
     return "\n".join(text for text in texts_of(message["content"]) if text)
 
 
-def _strings(blocks: list[dict[str, Any]], kind: str) -> list[str]:
-    """The non-empty texts of the blocks of one type; text and thinking blocks name their member like their type."""
-    return [
-        block[kind]
-        for block in blocks
-        if block.get("type") == kind and isinstance(block.get(kind), str) and block[kind]
-    ]
+#: Blocks of the assistant that are one text, whose member is named like their type.
+_SAID = ("text", "thinking")
 
 
 def _text(text: str) -> Message:

@@ -150,14 +150,15 @@ def search_text(block: Mapping[str, Any]) -> str:
 
 def is_search(block: Block) -> bool:
     """Whether a block is a search of an earlier turn, or its result."""
-    kind, name = block.get("type"), block.get("name")
+    kind = block.get("type")
     if kind == SEARCH:
+        name = block.get("name")
         return isinstance(name, str) and name in _NAMES
     return isinstance(kind, str) and kind in RESULTS
 
 
 def with_searches_told(blocks: list[Block]) -> list[Block]:
     """The blocks of the assistant with searches as texts of their own; `blocks` itself if there are none."""
-    if not any(is_search(block) for block in blocks):
+    if not any(map(is_search, blocks)):
         return blocks
     return [{"type": "text", "text": f"\n{search_text(block)}\n"} if is_search(block) else block for block in blocks]

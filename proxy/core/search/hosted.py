@@ -14,8 +14,6 @@ from proxy.core.search.history import as_calls
 from proxy.core.search.results import MAX_QUERY, Query, clean
 from proxy.core.tools.hosted import WEB_SEARCH, hosted_kind
 
-#: What each body with a hosted search, or with earlier ones, has.
-SEARCH_WORD = WEB_SEARCH.encode()
 #: Claude Code's words before the query of its WebSearch, which it sends as a request of its own.
 QUERY_PREFIX = "Perform a web search for the query:"
 #: Searches of one answer if the request names no number, and the largest number that it may name.

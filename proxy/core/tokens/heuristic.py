@@ -124,7 +124,8 @@ def heuristic_count(request: Mapping[str, Any], length: Length = heuristic_token
     """
     messages = request.get("messages") or ()
     total = _system(request.get("system"), length) + MESSAGE_OVERHEAD * len(messages)
-    total += sum(_content(message.get("content"), length, native) for message in messages)
+    for message in messages:
+        total += _content(message.get("content"), length, native)
     total += length(format_in_words(request))
     tools = request.get("tools")
     return total + sum(_tool(tool) for tool in (tools if isinstance(tools, list) else ()) if isinstance(tool, dict))
@@ -142,9 +143,13 @@ def _system(system: Any, length: Length) -> int:
 
 
 def _content(content: Any, length: Length, native: bool) -> int:
-    if isinstance(content, list):
-        return sum(_block(block, length, native) for block in content if isinstance(block, dict))
-    return _tokens_of(content, length)
+    if not isinstance(content, list):
+        return _tokens_of(content, length)
+    total = 0
+    for block in content:  # an agent sends hundreds: a generator takes a fifth of the time
+        if isinstance(block, dict):
+            total += _block(block, length, native)
+    return total
 
 
 def _block(block: dict[str, Any], length: Length, native: bool) -> int:

@@ -2,7 +2,7 @@
 
     HookedConnector     passes every connection of a session to a method of ours before it is opened, informs the reader
                         of an answer at once when it breaks, and does not reuse it after an unrequested message; a
-                        tunnel is open whatever 2xx the proxy answers with
+                        tunnel is open whatever 2xx the proxy answers with; reports how long one took to open
     BodyResponse        an answer whose body returns what arrived before it raises the fault, in errors of one kind, and
                         in pieces between which other tasks run
     read_past           waits for the next piece of a body that a function does not take where it arrives
@@ -34,6 +34,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from proxy.core.sizes import MAX_RATIO, most_unpacked
+from proxy.observe.timings import CONNECTING
 
 #: Most bytes of a body returned at once: packed content is unpacked as it is read, and may be a thousand times as long.
 PIECE_BYTES = 32 * 1024
@@ -126,6 +127,18 @@ class HookedConnector(aiohttp.TCPConnector):
     async def connect_for(self, request: aiohttp.ClientRequest, connect: Connect) -> Connection:
         """A connection for a request; `connect` opens it."""
         return await connect()
+
+    async def _create_connection(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
+        # aiohttp's own way to see this, a trace, costs every request 25 µs
+        timings = CONNECTING.get()
+        if timings is None:
+            return await super()._create_connection(req, traces, timeout)
+        timings.connecting()
+        protocol = await super()._create_connection(req, traces, timeout)
+        timings.connected()
+        return protocol
 
     def _update_proxy_auth_header_and_build_proxy_req(self, req: aiohttp.ClientRequest) -> aiohttp.ClientRequest:
         asked = super()._update_proxy_auth_header_and_build_proxy_req(req)

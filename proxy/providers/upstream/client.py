@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
 
 from proxy.core.media.pieces import Pieces
 from proxy.core.outgoing_proxies import OutboundProxies
-from proxy.observe.timings import Timings
+from proxy.observe.timings import CONNECTING, Timings
 from proxy.providers.upstream.aiohttp_internals import BodyResponse, HookedConnector
 from proxy.providers.upstream.outgoing_proxy import OutboundConnector, TunnelTimers
 
@@ -65,28 +64,21 @@ def _client(connector: HookedConnector, *outer: aiohttp.ClientMiddlewareType, **
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         cookie_jar=aiohttp.DummyCookieJar(),
         middlewares=(*outer, *inner),
-        trace_configs=[_connection_times()],
         max_line_size=MAX_HEADER_BYTES,
         max_field_size=MAX_HEADER_BYTES,
         **{"response_class": BodyResponse, **options},
     )
 
 
-def _connection_times() -> aiohttp.TraceConfig:
-    """Reports the opening of a connection to the `Timings` that a call brings as its `trace_request_ctx`."""
-
-    async def begins(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
-        if isinstance(context.trace_request_ctx, Timings):
-            context.trace_request_ctx.connecting()
-
-    async def ends(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
-        if isinstance(context.trace_request_ctx, Timings):
-            context.trace_request_ctx.connected()
-
-    config = aiohttp.TraceConfig()
-    config.on_connection_create_start.append(begins)
-    config.on_connection_create_end.append(ends)
-    return config
+async def post(
+    session: aiohttp.ClientSession, url: str, data: Any, headers: Mapping[str, str], timings: Timings | None
+) -> aiohttp.ClientResponse:
+    """The answer to a POST; a redirect is one. `timings` get to know a connection that is opened for it."""
+    token = CONNECTING.set(timings)
+    try:
+        return await session.post(url, data=data, headers=headers, allow_redirects=False)
+    finally:
+        CONNECTING.reset(token)
 
 
 async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BYTES) -> bytes:
@@ -105,7 +97,7 @@ async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BY
 
 
 #: Up to this size bodies are sent at once, longer ones in pieces of it.
-SENT_PIECE = 64 * 1024
+SENT_PIECE = 128 * 1024
 
 
 def in_pieces(

@@ -30,15 +30,9 @@ from proxy.observe.lifecycle import Log
 from proxy.observe.timings import Timings
 from proxy.off_loop import in_thread_if
 from proxy.providers.upstream.aiohttp_internals import TakePiece, UnpacksTooLarge
-from proxy.providers.upstream.client import TRUST, in_pieces, read_error
+from proxy.providers.upstream.client import TRUST, in_pieces, post, read_error
 from proxy.providers.upstream.event_reader import Batch as Batch
-from proxy.providers.upstream.event_reader import (
-    Batches,
-    EventReader,
-    PauseTimer,
-    Pump,
-    Read,
-)
+from proxy.providers.upstream.event_reader import Batches, EventReader, PauseTimer, Pump, Read
 from proxy.providers.upstream.failures import parse_retry_after
 from proxy.providers.upstream.text_runs import RESPONSES_RUNS, TextRuns
 
@@ -299,13 +293,7 @@ class HttpTransport:
         try:
             async with asyncio.timeout(timeout_s) as timer:
                 data, headers = in_pieces(body, request.headers, timer, timeout_s)
-                return await self._session.post(
-                    request.url,
-                    data=data,
-                    headers=headers,
-                    allow_redirects=False,
-                    trace_request_ctx=request.timings,
-                )
+                return await post(self._session, request.url, data, headers, request.timings)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise unreachable(self._profile, error, timeout_s) from None
 

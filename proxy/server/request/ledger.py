@@ -68,8 +68,7 @@ class Ledger:
     size      bytes of the body, unpacked
     pictures  number of pictures in the request
     described     the descriptions of them, None before some are looked for
-    names_search  whether the body has the word for a hosted search, so that it is worth looking for one;
-                  `names_directory`: the same of words beside a working directory
+    names_directory  whether the body has words beside a working directory, so that it is worth looking for one
     searcher  the account that may search for the model, "" for the one that answers, None if none does
     searched  whether a search was made for the answer, so that no other model may begin anew
     """
@@ -86,7 +85,7 @@ class Ledger:
         self.cache: CacheCheck | None = None
         self.size = self.pictures = 0
         self.described: Descriptions | None = None
-        self.names_search = self.names_directory = self.searched = False
+        self.names_directory = self.searched = False
         self.searcher: str | None = None
         self._leave = leave
         self._state = inquiry.state

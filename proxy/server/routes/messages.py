@@ -70,8 +70,7 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
     async def prepare(candidate: Candidate) -> Answer:
         asked = capped(ledger, candidate, body, capped_request)
         target = candidate.provider.resolve(candidate.model, asked, auto_review=candidate.auto_review)
-        searches = ledger.names_search and hosted_searches(asked.get("tools"))
-        searcher = lent_search(ledger, candidate) if searches else None
+        searcher = lent_search(ledger, candidate) if hosted_searches(asked.get("tools")) else None
         search = None if searcher is None else await search_with(ledger, searcher, asked)
         served = asked if search is None else search.plan.request
         request = with_true_pictures(ledger, _without_missing(ledger, candidate, served, target))

@@ -114,7 +114,7 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket, parse: Parse) -> tuple
         if ledger.inquiry.caller is not None and isinstance(hint, str):
             members["prompt_cache_key"] = ledger.inquiry.own_session(hint)
         lenient = ledger.inquiry.state.config().openai_mode == "lenient"
-        searcher = lent_search(ledger, candidate) if ledger.names_search and asks_search(members) else None
+        searcher = lent_search(ledger, candidate) if asks_search(members) else None
         rules = None if searcher is None else with_search(candidate.provider.ingress(candidate.model))
         asked = OpenAiBody(members, session, lenient, rules)
         ingress = parse(asked, candidate)

@@ -61,6 +61,11 @@ async def receive(
     if (request.content_length or 0) > limit:
         raise too_large()
     _invite(request)
+    content = request.content
+    if content.is_eof() and content.exception() is None and encoding not in PACKED:
+        while piece := content.read_nowait():  # a small body comes with its head, and needs neither timers nor readers
+            take(piece)
+        return
     try:
         async with asyncio.timeout(config.body_total_timeout_ms / 1000):
             chunks = _chunks(request, config.body_idle_timeout_ms / 1000, limit)

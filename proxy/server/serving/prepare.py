@@ -15,7 +15,6 @@ from proxy.core.effort import is_side
 from proxy.core.identity import Owner, agents_of
 from proxy.core.invalid import cut
 from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route, without_claude
-from proxy.core.search.hosted import SEARCH_WORD
 from proxy.core.sizes import LARGE_BYTES
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import ModelResolved, ProjectResolved
@@ -40,13 +39,11 @@ async def read_json(ledger: Ledger, ticket: AdmissionTicket) -> dict[str, Any]:
     ledger.read(body)
     large = len(body) > LARGE_BYTES
     if not large:
-        ledger.names_search = SEARCH_WORD in body
         ledger.names_directory = any(word in body for word in DIRECTORY_WORDS)
     return await in_thread_if(large, partial(_large, ledger, body) if large else partial(decode_body, body))
 
 
 def _large(ledger: Ledger, body: bytes | bytearray) -> dict[str, Any]:
-    ledger.names_search = contains(body, SEARCH_WORD)
     ledger.names_directory = any(contains(body, word) for word in DIRECTORY_WORDS)
     return decode_large_body(body)
 

@@ -28,6 +28,7 @@ ELSEWHERE = ("server", "sandbox")
 
 CALLED = {
     "TCPConnector.connect": ("self", "req", "traces", "timeout"),
+    "TCPConnector._create_connection": ("self", "req", "traces", "timeout"),
     "TCPConnector._update_proxy_auth_header_and_build_proxy_req": ("self", "req"),
     "ClientRequest.update_proxy": ("self", "proxy", "proxy_auth", "proxy_headers"),
     "ClientRequest.is_ssl": ("self",),

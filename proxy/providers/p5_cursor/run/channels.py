@@ -33,7 +33,7 @@ from proxy.providers.p5_cursor.wire.envelopes import (
 )
 from proxy.providers.p5_cursor.wire.protobuf import encode
 from proxy.providers.upstream.aiohttp_internals import UnpacksTooLarge
-from proxy.providers.upstream.client import MAX_ERROR_BYTES, in_pieces, read_error
+from proxy.providers.upstream.client import MAX_ERROR_BYTES, in_pieces, post, read_error
 from proxy.providers.upstream.transport import unreachable
 
 STREAM_PATH = "/agent.v1.AgentService/RunSSE"
@@ -140,10 +140,7 @@ class Channels:
         self, path: str, sent: tuple[Any, dict[str, str]], timings: Timings | None
     ) -> aiohttp.ClientResponse:
         data, headers = sent
-        url = f"{self._base_url}{path}"
-        return await self._session.post(
-            url, data=data, headers=headers, allow_redirects=False, trace_request_ctx=timings
-        )
+        return await post(self._session, f"{self._base_url}{path}", data, headers, timings)
 
 
 #: Bytes that a stream of envelopes can begin with; anything else is a document.
