@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
 from proxy.cli.banner import CAPTURES_NOTICE, OPEN_NOTICE, address, banner, local_host, reachable
-from proxy.cli.command import Command, Context
+from proxy.cli.command import Context
 from proxy.cli.config_file import ConfigFile, check_exposure, is_open, proxies_of
 from proxy.cli.health import is_proxy
 from proxy.cli.monitor.full_screen import LogNotices, obstacle, watched
@@ -50,7 +50,7 @@ CAPTURE_FLUSH_S = 2.0
 TAKEN_S = 1.0
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("--port", type=int, help="port to listen on; 0 picks a free one")
     parser.add_argument("--sandbox", action="store_true", help="use simulated upstreams: no account, no network")
     parser.add_argument(
@@ -91,7 +91,7 @@ class _Start:
         return state_root(self.context.environment)
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     stop = stop_event()
     async with AsyncExitStack() as stack:
         sandbox = bool(arguments.sandbox or arguments.sandbox_script)
@@ -325,6 +325,3 @@ def _stopped(app: web.Application, log: FileLog) -> int:
     cut = app[STATE].running.cut
     log.write("warn" if cut else "info", "server", "server stopped", cutAnswers=cut)
     return 1 if cut else 0
-
-
-SERVE = Command("serve", "run the proxy (default)", _run, _arguments)
