@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proxy.config import Config
 from proxy.core.invalid import cut
-from proxy.core.models import ModelList
 from proxy.core.routing import Added, Catalog, foreign_names, normalise_model, route
 from proxy.settings import SEARCH_WORDS, UnfitValue, check_model, searcher_of
 
 if TYPE_CHECKING:
+    from proxy.config import Config
+    from proxy.core.models import ModelList
     from proxy.providers.accounts.account import Account, AccountContext
     from proxy.providers.contract import Provider, Services
 

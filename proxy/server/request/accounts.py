@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from proxy.config import Config
 from proxy.core.allowances.accounts import DEFAULT, Standing, account_key, in_order
 from proxy.core.allowances.report import Allowance, spent_window
 from proxy.core.identity import MAX_ID_BYTES
-from proxy.core.models import ModelList
 from proxy.core.routing import Catalog, model_family
-from proxy.providers.accounts.allowance_store import AllowanceStore
-from proxy.providers.accounts.model_lists import ModelLists
 from proxy.providers.accounts.named import names_in, services_for
-from proxy.providers.contract import Provider, Services
-from proxy.providers.entry import Entry
+
+if TYPE_CHECKING:
+    from proxy.config import Config
+    from proxy.core.models import ModelList
+    from proxy.providers.accounts.allowance_store import AllowanceStore
+    from proxy.providers.accounts.model_lists import ModelLists
+    from proxy.providers.contract import Provider, Services
+    from proxy.providers.entry import Entry
 
 IDLE_S = 30 * 60.0
 MAX_SESSIONS = 10_000

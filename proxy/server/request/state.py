@@ -9,32 +9,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from proxy.config import Config
-from proxy.core.routing import Catalog
 from proxy.errors import PROGRAM, BusyError
-from proxy.observe.capture.contract import Captures
 from proxy.observe.history.queries import Queries
-from proxy.observe.lifecycle import Log
-from proxy.observe.metrics.counts import Metrics
 from proxy.observe.monitor.encoding import SnapshotEncoder
-from proxy.observe.monitor.snapshot import Snapshot
-from proxy.observe.monitor.state import MonitorState
 from proxy.observe.timings import Timings
-from proxy.providers.accounts.allowance_store import AllowanceStore
-from proxy.providers.accounts.model_lists import ModelLists
-from proxy.providers.contract import Provider
-from proxy.providers.entry import Entry
 from proxy.server.callers.callers import Callers
 from proxy.server.request.accounts import Accounts, Sessions
 from proxy.server.request.admission import Admission, Running
-from proxy.server.request.allowance_questions import AllowanceQuestions
 from proxy.server.request.cache_watch import CacheWatch
 from proxy.server.request.families import ClientRoute
 from proxy.server.request.picture_memory import PictureMemory
 from proxy.server.request.search_memory import SearchMemory
+
+if TYPE_CHECKING:
+    from proxy.config import Config
+    from proxy.core.routing import Catalog
+    from proxy.observe.capture.contract import Captures
+    from proxy.observe.lifecycle import Log
+    from proxy.observe.metrics.counts import Metrics
+    from proxy.observe.monitor.snapshot import Snapshot
+    from proxy.observe.monitor.state import MonitorState
+    from proxy.providers.accounts.allowance_store import AllowanceStore
+    from proxy.providers.accounts.model_lists import ModelLists
+    from proxy.providers.contract import Provider
+    from proxy.providers.entry import Entry
+    from proxy.server.request.allowance_questions import AllowanceQuestions
 
 #: Maximum number of pages and programs that follow at the same time.
 MAX_WATCHERS = 16
