@@ -213,7 +213,7 @@ class AppState:
         return Accounts(self.entries, self.allowances, self.catalogs.lists, self.clock)
 
     @property
-    def providers(self) -> dict[str, Provider]:
+    def providers(self) -> Mapping[str, Provider]:
         """The providers of the accounts without a name, by label."""
         return self.accounts.providers
 
