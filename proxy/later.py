@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +18,11 @@ class Later:
 
     def __init__(self, place: str) -> None:
         self.place = place
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the module is imported."""
+        return self.place.partition(":")[0] in sys.modules
 
     def load(self) -> Any:
         """The function itself."""

@@ -92,6 +92,7 @@ class _Start:
 
 
 async def run(arguments: argparse.Namespace, context: Context) -> int:
+    gc.disable()  # until `_spare_collections`: imports leave no garbage to speak of, and looking for it takes a tenth
     stop = stop_event()
     async with AsyncExitStack() as stack:
         sandbox = bool(arguments.sandbox or arguments.sandbox_script)
@@ -203,15 +204,19 @@ async def _serve(start: _Start) -> int:
         app[STATE].monitor.notice("warn", warning)
         said += f"\n{warning}\n"
     print(said, flush=True)
-    _spare_collections()
-    await _until_stopped(start, app, listener, said)
+    async with asyncio.TaskGroup() as tasks:
+        spared = tasks.create_task(_spare_collections(app[STATE].warmed))
+        await _until_stopped(start, app, listener, said)
+        spared.cancel()
     return _stopped(app, log)
 
 
-def _spare_collections() -> None:
+async def _spare_collections(warmed: asyncio.Event) -> None:
     """Exempts objects that live as long as the process from collections, one of which took 40 ms. Makes collections
     rarer, too: a request leaves almost nothing for them."""
+    await warmed.wait()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from aiohttp import ClientSession, web
 
@@ -25,7 +25,6 @@ from proxy.observe.history.retention import HistoryBounds
 from proxy.observe.history.schema import FILE_NAME as HISTORY
 from proxy.observe.history.writer import HistoryWriter
 from proxy.observe.lifecycle import Log, NullLog, Recorder
-from proxy.observe.metrics.counts import Metrics, watch_loop
 from proxy.observe.monitor.state import MonitorState
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.accounts.model_lists import ListTimers, ModelLists
@@ -48,8 +47,12 @@ from proxy.server.request.state import STATE, AppState, Catalogs, StreamTimers
 from proxy.server.routes.table import ROUTES
 from proxy.server.serving.allowances import rows_of, watched_rows
 from proxy.server.serving.body import answer_expectation_later
+from proxy.server.warming import warming
 from proxy.settings import UnfitValue, check_model
 from proxy.version import __version__
+
+if TYPE_CHECKING:
+    from proxy.observe.metrics.counts import Metrics
 
 #: Nothing of ours reads a body with aiohttp's own methods, which this would limit; ours is `Config.max_body_bytes`.
 _NO_LIMIT = 0
@@ -111,7 +114,7 @@ def create_app(
         packed=packed_bodies,
         entries=entries,
         questions=_questions(observers[0], clock, state_dir, current()),
-        metrics=Metrics(__version__, [entry.label for entry in entries]) if current().metrics else None,
+        metrics=_metrics(entries) if current().metrics else None,
         callers=_callers(caller_keys, Meter(clock), observers[0]),
         history=state_dir / HISTORY if state_dir is not None and current().history else None,
         command=command,
@@ -138,6 +141,7 @@ async def _serving(
             _remembering(state),
             _history(state, state_dir),
             _running(state, state.entries, services),
+            warming(state),
         ):
             yield
 
@@ -199,12 +203,20 @@ async def _connections(
             yield http, direct, tokenizer
 
 
+def _metrics(entries: Sequence[Entry]) -> Metrics:
+    from proxy.observe.metrics.counts import Metrics  # most do without
+
+    return Metrics(__version__, [entry.label for entry in entries])
+
+
 @asynccontextmanager
 async def _counting(state: AppState) -> AsyncIterator[None]:
     """Feeds the metrics, if they are on."""
     if state.metrics is None:
         yield
         return
+    from proxy.observe.metrics.counts import watch_loop
+
     state.monitor.finished(state.metrics.finished)
     state.monitor.happening(state.metrics.happened)
     lag = asyncio.create_task(watch_loop(state.metrics.lagged))

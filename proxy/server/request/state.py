@@ -167,6 +167,7 @@ class AppState:
     off       the routes that a setting would turn on
     entries   the entries of all providers
     questions   asks the services for their allowances
+    warmed    set when all that an ordinary request needs is imported
     metrics   the counts of `/metrics`; None if nothing is counted
     callers   callers with a key of their own
     history   the file of the history; None if none is kept
@@ -189,6 +190,7 @@ class AppState:
     routes: dict[web.AbstractRoute, ClientRoute] = field(default_factory=dict)
     off: list[ClientRoute] = field(default_factory=list)
     running: Running = field(default_factory=Running)
+    warmed: asyncio.Event = field(default_factory=asyncio.Event)
     cache: CacheWatch = field(default_factory=CacheWatch)
     watchers: Watchers = field(default_factory=Watchers)
     metrics: Metrics | None = None
