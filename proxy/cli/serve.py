@@ -204,11 +204,18 @@ async def _serve(start: _Start) -> int:
         app[STATE].monitor.notice("warn", warning)
         said += f"\n{warning}\n"
     print(said, flush=True)
-    async with asyncio.TaskGroup() as tasks:
-        spared = tasks.create_task(_spare_collections(app[STATE].warmed))
+    async with _sparing(app[STATE].warmed):
         await _until_stopped(start, app, listener, said)
-        spared.cancel()
     return _stopped(app, log)
+
+
+@contextlib.asynccontextmanager
+async def _sparing(warmed: asyncio.Event) -> AsyncIterator[None]:
+    task = asyncio.create_task(_spare_collections(warmed))
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 async def _spare_collections(warmed: asyncio.Event) -> None:
