@@ -29,6 +29,7 @@ from proxy.config import Config, ConfigError
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import TRAFFIC
+from proxy.providers.upstream.certificates import import_aiohttp
 from proxy.retention import DAY_S, Retention
 from proxy.server.callers.keys import FILE_NAME as KEYS
 
@@ -93,6 +94,7 @@ class _Start:
 
 async def run(arguments: argparse.Namespace, context: Context) -> int:
     gc.disable()  # until `_spare_collections`: imports leave no garbage to speak of, and looking for it takes a tenth
+    import_aiohttp()
     stop = stop_event()
     async with AsyncExitStack() as stack:
         sandbox = bool(arguments.sandbox or arguments.sandbox_script)

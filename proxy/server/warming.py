@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 from proxy.later import Later
 from proxy.off_loop import imported
+from proxy.providers.upstream.aiohttp_internals import ready_for_tls
 from proxy.server.request.families import MEDIA
 from proxy.server.request.state import AppState
 
@@ -33,6 +34,7 @@ async def warming(state: AppState) -> AsyncIterator[None]:
 async def _warm_up(state: AppState) -> None:
     try:
         await asyncio.sleep(START_S)
+        await ready_for_tls()
         for function in _ordinary(state):
             await imported(function)
     finally:

@@ -1,5 +1,6 @@
 """All uses of aiohttp beyond its documented interface.
 
+    ready_for_tls       waits for the certificates of the TLS context that checks those of peers
     HookedConnector     passes every connection of a session to a method of ours before it is opened, informs the reader
                         of an answer at once when it breaks, and does not reuse it after an unrequested message; a
                         tunnel is open whatever 2xx the proxy answers with
@@ -26,6 +27,7 @@ import aiohttp
 from aiohttp import WSMessage, WSMsgType, hdrs
 from aiohttp._websocket.helpers import websocket_mask
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import _SSL_CONTEXT_VERIFIED
 from aiohttp.connector import Connection as Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.tracing import Trace
@@ -33,12 +35,18 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from proxy.core.sizes import MAX_RATIO, most_unpacked
+from proxy.providers.upstream.certificates import certificates_read
 
 #: Most bytes of a body returned at once: packed content is unpacked as it is read, and may be a thousand times as long.
 PIECE_BYTES = 32 * 1024
 
 #: Opens the connection for a request. Raises aiohttp's errors.
 Connect = Callable[[], Awaitable[Connection]]
+
+
+async def ready_for_tls() -> None:
+    """Waits for the certificates that peers are checked with, see `certificates`."""
+    await certificates_read(_SSL_CONTEXT_VERIFIED)
 
 
 class WatchedProtocol(ResponseHandler):
@@ -78,6 +86,7 @@ class HookedConnector(aiohttp.TCPConnector):
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
+        await ready_for_tls()
         connect = partial(super().connect, req, traces, timeout)
         connection = await self.connect_for(req, connect)
         # Anything after the end of an answer would be taken for the beginning of the next.
