@@ -221,8 +221,8 @@ async def _sparing(warmed: asyncio.Event) -> AsyncIterator[None]:
 
 
 async def _spare_collections(warmed: asyncio.Event) -> None:
-    """Exempts objects that live as long as the process from collections, one of which took 40 ms. Makes collections
-    rarer, too: a request leaves almost nothing for them."""
+    """Exempts objects that live as long as the process from collections, one of which took 40 ms, once all are there.
+    Makes collections rarer, too: a request leaves almost nothing for them."""
     await warmed.wait()
     gc.freeze()
     gc.enable()
