@@ -5,7 +5,6 @@ The environment mapping and the content of the file are arguments.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -226,7 +225,7 @@ def unknown_keys(file: Mapping[str, Any], settings: Iterable[Setting], place: st
         elif members is not None:
             raise ConfigError(f'{place}: {group}: expected an object such as {{"{group}": {{…}}}}')
     return [
-        f"{place}: unknown key {visible(cut(key))}{_meant(difflib.get_close_matches(cut(key), known | groups, 1))}"
+        f"{place}: unknown key {visible(cut(key))}{_meant(_near(cut(key), known | groups))}"
         for key in found
         if key not in known
     ]
@@ -242,10 +241,17 @@ def unknown_variables(environment: Mapping[str, str], settings: Iterable[Setting
         rest = cut(name.removeprefix(_OURS))
         own = _OF_A_PROVIDER.match(rest)
         siblings = [one for one in known if own and one.startswith(own[0])]
-        near = difflib.get_close_matches(rest, siblings or known, 1, _NEARLY)
+        near = _near(rest, siblings or known, _NEARLY)
         if near or own:
             warnings.append(f"unknown variable {_OURS}{visible(rest)}{_meant([known[one] for one in near])}")
     return warnings
+
+
+def _near(name: str, known: Iterable[str], least: float = 0.6) -> list[str]:
+    """The known name that is most like this one, if any is."""
+    import difflib  # 150 kB, for misspelt names only
+
+    return difflib.get_close_matches(name, list(known), 1, least)
 
 
 def _meant(near: Sequence[str]) -> str:

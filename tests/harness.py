@@ -408,5 +408,5 @@ def store_account(root: Path, label: str, files: Mapping[str, str] | None = None
 
 def use(live: Live, provider: Fake) -> Fake:
     """Lets the proxy serve this provider, instead of the real one if there is one of its label."""
-    live.app[STATE].providers[provider.label] = provider
+    live.app[STATE].accounts.providers.made[provider.label] = provider
     return provider

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "proxy"
 class Source(NamedTuple):
     """What is looked at of a file. Not its tree: half a million nodes that stay would slow down every test behind.
 
-    imports    statements, and calls of `import_module`
+    imports    statements, and calls of `import_module` and `Later`
     functions  line and name, lines without the docstring
     texts      all that the source can say: no documentation of its own. What is put into a text is "…", but for the
                name of the program
@@ -72,7 +72,9 @@ def _nodes(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
 
 def _is_import(call: ast.Call) -> bool:
     name = getattr(call.func, "id", getattr(call.func, "attr", None))
-    return name in ("import_module", "__import__") and bool(call.args) and isinstance(call.args[0], ast.Constant)
+    return (
+        name in ("import_module", "__import__", "Later") and bool(call.args) and isinstance(call.args[0], ast.Constant)
+    )
 
 
 def _part(node: ast.expr) -> str:

@@ -12,7 +12,7 @@ from samples import rows
 
 from proxy import Config, create_app
 from proxy.cli.main import COMMANDS
-from proxy.server.app import ROUTES
+from proxy.server.routes.table import ROUTES
 from proxy.settings import is_loopback
 
 ROOT = Path(__file__).parents[1]

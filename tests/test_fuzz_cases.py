@@ -20,8 +20,8 @@ from harness import Answer, Fake, ask, played, use, whole_message
 from samples import rows
 
 from proxy.observe.history.schema import FILE_NAME, connect
-from proxy.server.app import ROUTES
 from proxy.server.request.families import ClientRoute
+from proxy.server.routes.table import ROUTES
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts" / "lib"))
 

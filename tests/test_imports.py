@@ -45,7 +45,7 @@ ROOMS = {
     "observe": ("proxy.core", "proxy.errors"),
     "providers": (
         *("proxy.core", "proxy.auth", "proxy.errors", "proxy.off_loop", "proxy.config", "proxy.settings"),
-        *("proxy.version", "proxy.data"),
+        *("proxy.version", "proxy.data", "proxy.later"),
         LIFECYCLE,
         CAPTURE,
         TIMINGS,
@@ -68,7 +68,7 @@ def imports_of(source: Source, module: str, *, is_package: bool = False) -> Iter
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
         else:
-            yield ast.literal_eval(node.args[0])
+            yield ast.literal_eval(node.args[0]).partition(":")[0]  # `Later` names a function of a module
 
 
 @cache
@@ -173,6 +173,7 @@ def test_nothing_imports_the_server_but_the_doors() -> None:
         ("from . import sse", {"proxy.core", "proxy.core.sse"}),
         ("from ..errors import ProxyError", {"proxy.errors", "proxy.errors.ProxyError"}),
         ("import importlib\nimportlib.import_module('time')", {"importlib", "time"}),
+        ("Later('time:sleep')", {"time"}),
     ],
 )
 def test_all_forms_of_import_are_seen(source: str, expected: set[str]) -> None:

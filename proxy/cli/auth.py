@@ -16,7 +16,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from proxy.cli.account import Owned, SignIn, account_of, accounts_of, cures, sign_in, sign_ins
-from proxy.cli.command import Command, Context, say
+from proxy.cli.command import Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.config import ConfigError
 from proxy.core.allowances.accounts import DEFAULT
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ACTIONS = "login: sign in; status: who is signed in; logout: delete what is stored"
 
 
-def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, context: Context) -> None:
     parser.add_argument("action", choices=("login", "status", "logout"), help=_ACTIONS)
     parser.add_argument("label", nargs="?", help=f"{account_titles(context.providers)}; all for status without one")
     parser.add_argument("--as", dest="account", metavar="NAME", help="another account of the provider, by its name")
@@ -41,7 +41,7 @@ def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
     )
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     if arguments.label is None:
         if arguments.account is not None:
             raise ConfigError(f"--as needs a provider: {context.program} auth {arguments.action} LABEL --as NAME")
@@ -164,6 +164,3 @@ def _without_echo(descriptor: int) -> Iterator[None]:
         yield
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-
-
-AUTH = Command("auth", "sign in and out: auth login p1; auth status for all", _run, _arguments, failure=2)

@@ -36,7 +36,7 @@ def _none(_parser: argparse.ArgumentParser, _context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command. Imports beyond the standard library happen when it runs, so that a start is quick.
+    """A command. Its functions are imported when it is typed, so that a start is quick.
 
     arguments  adds its arguments to the parser, when this command was typed
     run        returns the exit status; a ProxyError or an OSError that it raises is printed

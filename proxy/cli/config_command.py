@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from proxy.auth.store import new_file
-from proxy.cli.command import Command, Context, say
+from proxy.cli.command import Context, say
 from proxy.cli.config_file import FILE_NAME, ConfigFile, check_exposure, check_folder, proxies_of
 from proxy.cli.paths import config_root
 from proxy.config import ConfigError
@@ -23,13 +23,13 @@ FIRST_KEYS = ("port", "aliasProvider", "p1.responsesApi", "openai.mode")
 _ACTIONS = "check: what would stop a start; show: every setting and its source; init: write a first config.json"
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("action", choices=("check", "show", "init"), help=_ACTIONS)
     parser.add_argument("--changed", action="store_true", help="show only settings that differ from the default")
     parser.add_argument("--json", action="store_true", help="show as JSON")
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     if arguments.action == "check":
         return _check(context)
     if arguments.action == "init":
@@ -144,6 +144,3 @@ def _first(context: Context) -> dict[str, Any]:
         group, dot, name = key.rpartition(".")
         (content.setdefault(group, {}) if dot else content)[name] = defaults[key]
     return content
-
-
-CONFIG = Command("config", "check and show the settings, or begin a config.json", _run, _arguments)

@@ -8,7 +8,7 @@ import asyncio
 import json
 
 from proxy.cli.banner import address, local_host
-from proxy.cli.command import Command, Context, say
+from proxy.cli.command import Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.config import ConfigError
 
@@ -37,12 +37,12 @@ async def is_proxy(host: str, port: int, limit_s: float) -> bool:
     return b"request-id:" in head.lower() and isinstance(found, dict) and found.get("ok") is True
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("--port", type=int, help="instead of the port in the settings")
     parser.add_argument("--seconds", type=float, default=PROBE_S, metavar="S", help="longest wait in seconds")
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     config = ConfigFile(context).config
     port = config.port if arguments.port is None else arguments.port
     if not 0 < port <= 65535:
@@ -54,6 +54,3 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         return 0
     say(f"no proxy answers on {where}")
     return 1
-
-
-HEALTH = Command("health", "ask whether the proxy answers; exit status 0 when it does", _run, _arguments)

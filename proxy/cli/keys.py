@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proxy.cli.command import Command, Context, say
+from proxy.cli.command import Context, say
 from proxy.cli.paths import config_root, state_root
 from proxy.cli.printable import table
 from proxy.config import ConfigError
@@ -46,14 +46,14 @@ _NONE = "none"
 _ACTIONS = "add: make a key; list: who has one; set: change its limits; revoke: end it"
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("action", choices=("add", "list", "set", "revoke"), help=_ACTIONS)
     parser.add_argument("name", nargs="?", help="of the caller: letters, digits, '.', '_' and '-'")
     for option, (_, _, words) in _LIMITS.items():
         parser.add_argument(f"--{option}", metavar="N", help=f"{words}; {_NONE} for no limit")
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     path = config_root(context.environment) / FILE_NAME
     limits = _limits(arguments)
     if arguments.action == "list":
@@ -156,6 +156,3 @@ def _row(key: CallerKey, used: Mapping[str, CallerUse] | None) -> tuple[str, ...
 
 def _shown(numbers: Iterable[int | None]) -> list[str]:
     return ["-" if number is None else f"{number:,}" for number in numbers]
-
-
-KEYS = Command("keys", "keys of those who share this proxy: keys add NAME", _run, _arguments)

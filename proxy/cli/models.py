@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from proxy.cli.command import APP, Command, Context
+from proxy.cli.command import APP, Context
 from proxy.cli.config_file import ConfigFile, proxies_of
 from proxy.cli.paths import config_root, state_root
 from proxy.config import Config
@@ -90,7 +90,7 @@ def _behind(alias: str, catalog: Catalog) -> dict[str, str]:
     return {"provider": catalog.label, "model": catalog.resolved(alias)}
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--full", action="store_true", help="do not shorten long lists")
     form.add_argument("--json", action="store_true", help="all of them with their limits, and the aliases, as JSON")
@@ -98,7 +98,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("--refresh", action="store_true", help="ask the services first what they offer")
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     file = ConfigFile(context)
     failed = await _refresh(file, context) if arguments.refresh else {}
     for key, reason in failed.items():
@@ -148,6 +148,3 @@ async def _refresh(file: ConfigFile, context: Context) -> dict[str, str]:
         return await state.catalogs.lists.refreshed(state.accounts.watched())
     finally:
         await runner.cleanup()
-
-
-MODELS = Command("models", "list the models of every provider", _run, _arguments)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from proxy.cli.command import APP, Command, Context
+from proxy.cli.command import APP, Context
 from proxy.cli.signals import stop_event
 from proxy.config import ConfigError
 
@@ -28,12 +28,12 @@ async def start_sandbox(stack: AsyncExitStack, script: Path | None) -> Mapping[s
     return sandbox.settings() | {"PROXY_CONFIG_DIR": str(folder), "XDG_STATE_HOME": str(folder / "state")}
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--script", type=Path, metavar="FILE")
 
 
-async def _run(arguments: argparse.Namespace, _context: Context) -> int:
+async def run(arguments: argparse.Namespace, _context: Context) -> int:
     from proxy.sandbox import ScriptError, run_alone
 
     stop = stop_event()
@@ -46,6 +46,3 @@ async def _run(arguments: argparse.Namespace, _context: Context) -> int:
     if not served.cancelled() and isinstance(error := served.exception(), OSError | ScriptError):
         raise ConfigError(str(error))
     return 0
-
-
-SANDBOX = Command("sandbox", "run the simulated upstreams alone", _run, _arguments)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
 from proxy.cli.banner import CAPTURES_NOTICE, OPEN_NOTICE, address, banner, local_host, reachable
-from proxy.cli.command import Command, Context
+from proxy.cli.command import Context
 from proxy.cli.config_file import ConfigFile, check_exposure, is_open, proxies_of
 from proxy.cli.health import is_proxy
 from proxy.cli.monitor.full_screen import LogNotices, obstacle, watched
@@ -29,6 +29,7 @@ from proxy.config import Config, ConfigError
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import TRAFFIC
+from proxy.providers.upstream.certificates import import_aiohttp
 from proxy.retention import DAY_S, Retention
 from proxy.server.callers.keys import FILE_NAME as KEYS
 
@@ -50,7 +51,7 @@ CAPTURE_FLUSH_S = 2.0
 TAKEN_S = 1.0
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("--port", type=int, help="port to listen on; 0 picks a free one")
     parser.add_argument("--sandbox", action="store_true", help="use simulated upstreams: no account, no network")
     parser.add_argument(
@@ -91,7 +92,9 @@ class _Start:
         return state_root(self.context.environment)
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
+    gc.disable()  # until `_spare_collections`: imports leave no garbage to speak of, and looking for it takes a tenth
+    import_aiohttp()
     stop = stop_event()
     async with AsyncExitStack() as stack:
         sandbox = bool(arguments.sandbox or arguments.sandbox_script)
@@ -203,15 +206,26 @@ async def _serve(start: _Start) -> int:
         app[STATE].monitor.notice("warn", warning)
         said += f"\n{warning}\n"
     print(said, flush=True)
-    _spare_collections()
-    await _until_stopped(start, app, listener, said)
+    async with _sparing(app[STATE].warmed):
+        await _until_stopped(start, app, listener, said)
     return _stopped(app, log)
 
 
-def _spare_collections() -> None:
-    """Exempts objects that live as long as the process from collections, one of which took 40 ms. Makes collections
-    rarer, too: a request leaves almost nothing for them."""
+@contextlib.asynccontextmanager
+async def _sparing(warmed: asyncio.Event) -> AsyncIterator[None]:
+    task = asyncio.create_task(_spare_collections(warmed))
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def _spare_collections(warmed: asyncio.Event) -> None:
+    """Exempts objects that live as long as the process from collections, one of which took 40 ms, once all are there.
+    Makes collections rarer, too: a request leaves almost nothing for them."""
+    await warmed.wait()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
 
 
@@ -325,6 +339,3 @@ def _stopped(app: web.Application, log: FileLog) -> int:
     cut = app[STATE].running.cut
     log.write("warn" if cut else "info", "server", "server stopped", cutAnswers=cut)
     return 1 if cut else 0
-
-
-SERVE = Command("serve", "run the proxy (default)", _run, _arguments)

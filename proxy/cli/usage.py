@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from proxy.cli.account import Owned, account_of, accounts_of, cures, sign_in
-from proxy.cli.command import Command, Context, say
+from proxy.cli.command import Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.paths import state_root
 from proxy.config import ConfigError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from proxy.providers.accounts.usage_report import UsageReport
 
 
-def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, context: Context) -> None:
     parser.add_argument("label", nargs="?", help=f"{account_titles(context.providers)}; all without one")
     parser.add_argument("--as", dest="account", metavar="NAME", help="one account of the provider, by its name")
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
@@ -50,7 +50,7 @@ class _Asked:
     kept: Allowance | None = None
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     accounts = accounts_of(context, ConfigFile(context, new=True))
     if arguments.label is None:
         if arguments.account is not None:
@@ -245,6 +245,3 @@ def _bar(used: float, size: int, terminal: Terminal) -> str:
 
 def _fit(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "~"
-
-
-USAGE = Command("usage", "show what is left of an allowance: usage p1; usage for all", _run, _arguments)

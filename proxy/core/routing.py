@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -349,6 +348,8 @@ def proposal(model: str, catalogs: Sequence[Catalog], alias_provider: str) -> st
     'Did you mean gpt-5.5 or gpt-5.4? '
     """
     known = {name.lower(): name for _, models in _grouped(catalogs, alias_provider) for name in models}
+    import difflib  # 150 kB, for errors only
+
     near = [known[name] for name in difflib.get_close_matches(model.lower(), known, MAX_PROPOSED)]
     if not near:
         return ""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from proxy.auth.store import CredentialSource
 from proxy.core.ingress import IngressRules
-from proxy.core.models import ModelList
-from proxy.providers.contract import Services
-from proxy.providers.entry import Entry
 from proxy.providers.upstream.model_list import ListQuestion, ask_list
+
+if TYPE_CHECKING:
+    from proxy.auth.store import CredentialSource
+    from proxy.core.models import ModelList
+    from proxy.providers.contract import Services
+    from proxy.providers.entry import Entry
 
 Section = TypeVar("Section")
 

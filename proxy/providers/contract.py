@@ -14,33 +14,35 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mappi
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 from urllib.parse import urlsplit
 
-import aiohttp
-
 from proxy.auth.refresh import Lent
-from proxy.config import Config
 from proxy.core.allowances.accounts import account_key
-from proxy.core.identity import Owner
-from proxy.core.ingress import Ingress, IngressRules
-from proxy.core.media.pieces import Pieces
-from proxy.core.media.requests import ImageRequest, TranscriptionRequest
-from proxy.core.models import ModelList
-from proxy.core.search.results import Found, Query
 from proxy.core.sizes import LARGE_BYTES
-from proxy.core.tokens.usage import Usage
-from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.observe.lifecycle import Event as LifecycleEvent
 from proxy.observe.lifecycle import Happened, Log, NullLog, NullRecorder, Recorder, unheard
 from proxy.observe.timings import Timings
 from proxy.providers.accounts.allowance_store import AllowanceSink, AllowanceStore
 from proxy.providers.accounts.model_lists import ModelLists
-from proxy.providers.accounts.usage_report import UsageReport
-from proxy.providers.upstream.event_reader import Batches
-from proxy.providers.upstream.tokenizer import Tokenizer
 from proxy.settings import is_loopback
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from proxy.config import Config
+    from proxy.core.identity import Owner
+    from proxy.core.ingress import Ingress, IngressRules
+    from proxy.core.media.pieces import Pieces
+    from proxy.core.media.requests import ImageRequest, TranscriptionRequest
+    from proxy.core.models import ModelList
+    from proxy.core.search.results import Found, Query
+    from proxy.core.tokens.usage import Usage
+    from proxy.errors import UpstreamError
+    from proxy.providers.accounts.usage_report import UsageReport
+    from proxy.providers.upstream.event_reader import Batches
+    from proxy.providers.upstream.tokenizer import Tokenizer
 
 #: Last messages of a conversation that a call keeps while its answer is read; the results of the last turn's calls are
 #: among them.

@@ -8,29 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proxy.config import Config
 from proxy.core.invalid import cut
-from proxy.core.models import ModelList
 from proxy.core.routing import Added, Catalog, foreign_names, normalise_model, route
 from proxy.settings import SEARCH_WORDS, UnfitValue, check_model, searcher_of
 
 if TYPE_CHECKING:
+    from proxy.config import Config
+    from proxy.core.models import ModelList
     from proxy.providers.accounts.account import Account, AccountContext
     from proxy.providers.contract import Provider, Services
-
-
-def later(place: str) -> Callable[[Any], Any]:
-    """A function that passes its argument to `module:name`; the first call imports the module."""
-
-    def make(given: Any) -> Any:
-        module, _, name = place.partition(":")
-        return getattr(import_module(module), name)(given)
-
-    return make
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from aiohttp import ClientSession, web
 
@@ -19,12 +19,12 @@ from proxy.core.invalid import cut
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.errors import PROGRAM, as_typed
 from proxy.fallbacks import check_fallbacks
+from proxy.later import Later
 from proxy.observe.capture.contract import Captures, NullCaptures
 from proxy.observe.history.retention import HistoryBounds
 from proxy.observe.history.schema import FILE_NAME as HISTORY
 from proxy.observe.history.writer import HistoryWriter
 from proxy.observe.lifecycle import Log, NullLog, Recorder
-from proxy.observe.metrics.counts import Metrics, watch_loop
 from proxy.observe.monitor.state import MonitorState
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.accounts.model_lists import ListTimers, ModelLists
@@ -42,58 +42,17 @@ from proxy.server.edge import edge
 from proxy.server.request.accounts import Sessions
 from proxy.server.request.admission import Admission
 from proxy.server.request.allowance_questions import AllowanceQuestions
-from proxy.server.request.families import CHAT, COUNT, MEDIA, MESSAGES, MODELS, RESPONSES, WATCHING, ClientRoute
+from proxy.server.request.families import Handler
 from proxy.server.request.state import STATE, AppState, Catalogs, StreamTimers
-from proxy.server.routes.history import get_history
-from proxy.server.routes.media import post_edit, post_generation, post_transcription
-from proxy.server.routes.messages import post_count_tokens, post_messages
-from proxy.server.routes.models import get_model, get_models
-from proxy.server.routes.openai import get_responses, post_chat_completions, post_responses
-from proxy.server.routes.watching import (
-    FILES,
-    LIMITS,
-    get_events,
-    get_health,
-    get_hello,
-    get_limits,
-    get_metrics,
-    get_monitor,
-    get_page_file,
-    get_readiness,
-    post_telemetry,
-)
+from proxy.server.routes.table import ROUTES
 from proxy.server.serving.allowances import rows_of, watched_rows
 from proxy.server.serving.body import answer_expectation_later
+from proxy.server.warming import warming
 from proxy.settings import UnfitValue, check_model
 from proxy.version import __version__
 
-_READ = ("GET", "HEAD")
-_POST = ("POST",)
-_OPENAI, _IMAGES, _AUDIO = "openai_routes", "image_routes", "transcription_route"
-
-ROUTES: tuple[ClientRoute, ...] = (
-    ClientRoute(_READ, "/healthz", MESSAGES, get_health, guarded=False),
-    ClientRoute(_READ, "/readyz", MESSAGES, get_readiness, guarded=False),
-    ClientRoute(_READ, "/v1/models", MODELS, get_models),
-    ClientRoute(_READ, "/v1/models/{id}", MODELS, get_model),
-    ClientRoute(_READ, "/api/hello", MESSAGES, get_hello, keyless=True),
-    *(ClientRoute(_POST, f"/v1/{kind}", MESSAGES, post_telemetry) for kind in ("metrics", "logs", "traces")),
-    ClientRoute(_POST, "/v1/messages", MESSAGES, post_messages, "messages"),
-    ClientRoute(_POST, "/v1/messages/count_tokens", MESSAGES, post_count_tokens, COUNT),
-    ClientRoute(_POST, "/v1/chat/completions", CHAT, post_chat_completions, "chat_completions", needs=_OPENAI),
-    ClientRoute(_POST, "/v1/responses", RESPONSES, post_responses, "responses", needs=_OPENAI),
-    ClientRoute(("GET",), "/v1/responses", RESPONSES, get_responses, needs=_OPENAI),
-    ClientRoute(_POST, "/v1/images/generations", MEDIA, post_generation, "generation", needs=_IMAGES),
-    ClientRoute(_POST, "/v1/images/edits", MEDIA, post_edit, "edit", needs=_IMAGES),
-    ClientRoute(_POST, "/v1/audio/transcriptions", MEDIA, post_transcription, "transcriptions", needs=_AUDIO),
-    *(ClientRoute(_READ, path, WATCHING, get_limits, needs="limits_routes") for path in LIMITS),
-    ClientRoute(_READ, FILES, WATCHING, get_page_file, needs="monitor_page"),
-    ClientRoute(_READ, "/monitor", WATCHING, get_monitor),
-    ClientRoute(_READ, "/monitor/events", WATCHING, get_events),
-    ClientRoute(_READ, "/monitor/history", WATCHING, get_history),
-    ClientRoute(_READ, "/metrics", WATCHING, get_metrics, needs="metrics"),
-)
-
+if TYPE_CHECKING:
+    from proxy.observe.metrics.counts import Metrics
 
 #: Nothing of ours reads a body with aiohttp's own methods, which this would limit; ours is `Config.max_body_bytes`.
 _NO_LIMIT = 0
@@ -155,7 +114,7 @@ def create_app(
         packed=packed_bodies,
         entries=entries,
         questions=_questions(observers[0], clock, state_dir, current()),
-        metrics=Metrics(__version__, [entry.label for entry in entries]) if current().metrics else None,
+        metrics=_metrics(entries) if current().metrics else None,
         callers=_callers(caller_keys, Meter(clock), observers[0]),
         history=state_dir / HISTORY if state_dir is not None and current().history else None,
         command=command,
@@ -182,6 +141,7 @@ async def _serving(
             _remembering(state),
             _history(state, state_dir),
             _running(state, state.entries, services),
+            warming(state),
         ):
             yield
 
@@ -243,12 +203,20 @@ async def _connections(
             yield http, direct, tokenizer
 
 
+def _metrics(entries: Sequence[Entry]) -> Metrics:
+    from proxy.observe.metrics.counts import Metrics  # most do without
+
+    return Metrics(__version__, [entry.label for entry in entries])
+
+
 @asynccontextmanager
 async def _counting(state: AppState) -> AsyncIterator[None]:
     """Feeds the metrics, if they are on."""
     if state.metrics is None:
         yield
         return
+    from proxy.observe.metrics.counts import watch_loop
+
     state.monitor.finished(state.metrics.finished)
     state.monitor.happening(state.metrics.happened)
     lag = asyncio.create_task(watch_loop(state.metrics.lagged))
@@ -319,19 +287,14 @@ def _tell_history(state: AppState, problem: str) -> None:
 
 @asynccontextmanager
 async def _running(state: AppState, entries: Sequence[Entry], services: Services) -> AsyncIterator[None]:
-    """Runs all providers, from the start of the application to its end. Each is closed even if others fail or a later
-    one cannot be built; the first error is raised in the end."""
+    """Runs all providers, from the start of the application to its end. Each that was made is closed even if others
+    fail; the first error is raised in the end."""
     errors: list[Exception] = []
     folders = (folder for entry in entries for folder in credential_folders(services.config_dir, entry.label))
     await asyncio.to_thread(_tidy, folders)
     async with AsyncExitStack() as stack:
-        stack.callback(state.providers.clear)
+        stack.push_async_callback(_close_providers, state, errors)
         state.questions.providers = state.accounts.watched
-        for entry in entries:
-            if entry.build is not None:
-                provider = state.providers[entry.label] = entry.build(services)
-                stack.push_async_callback(partial(_close, provider, errors, state.log))
-        stack.push_async_callback(_close_named, state, errors)
         state.accounts.begin(services)
         stack.push_async_callback(state.questions.close)  # before what it asks
         stack.push_async_callback(state.catalogs.lists.close)
@@ -340,10 +303,8 @@ async def _running(state: AppState, entries: Sequence[Entry], services: Services
         raise errors[0]
 
 
-async def _close_named(state: AppState, errors: list[Exception]) -> None:
-    named = list(state.accounts.named.values())
-    state.accounts.end()
-    for provider in named:
+async def _close_providers(state: AppState, errors: list[Exception]) -> None:
+    for provider in state.accounts.end():
         await _close(provider, errors, state.log)
 
 
@@ -366,9 +327,20 @@ def _application(state: AppState, while_running: Callable[[web.Application], Asy
         else:
             path = row.path.replace("{id}", "{id:.+}")
             for method in row.methods:
-                route = app.router.add_route(method, path, row.handler, expect_handler=answer_expectation_later)
+                route = app.router.add_route(
+                    method, path, _awaited(row.handler), expect_handler=answer_expectation_later
+                )
                 app[STATE].routes[route] = row
     return app
+
+
+def _awaited(handler: Handler) -> Handler:
+    """The handler as the coroutine function that aiohttp wants: one that is imported later is none before."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await handler(request)
+
+    return handle if isinstance(handler, Later) else handler
 
 
 def announce_end(app: web.Application) -> None:

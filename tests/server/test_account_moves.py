@@ -31,7 +31,7 @@ async def two_fakes(live: Live, *steps: Any, then: Sequence[Any] = ()) -> tuple[
     store_account(live.root, "p1")
     first, second = Fake("p1", played(*steps)), Fake("p1", played(*(then or [whole_message("gpt-5.5", "second")])))
     accounts = live.app[STATE].accounts
-    accounts.providers["p1"], accounts.named["p1/work"] = first, second
+    accounts.providers.made["p1"], accounts.named["p1/work"] = first, second
     return first, second
 
 

@@ -14,9 +14,9 @@ from samples import rows
 from proxy.config import Config
 from proxy.core.hiding.secret import Secret
 from proxy.errors import ProxyError
-from proxy.server.app import ROUTES
 from proxy.server.callers.callers import Callers
 from proxy.server.request.guard import API_KEY, check
+from proxy.server.routes.table import ROUTES
 
 OURS = [
     *("127.0.0.1:18765", "127.0.0.1", "localhost:1", "LocalHost", "localhost.", "proxy.localhost:80", "[::1]:18765"),

@@ -16,7 +16,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.accounts.allowance_store import FILE_NAME
 from proxy.sandbox import Sandbox
 from proxy.server.request.state import STATE, AppState
-from proxy.server.routes.watching import LIMITS
+from proxy.server.routes.table import LIMITS
 from proxy.server.serving.allowances import explained
 
 LABELS = ["p1", "p2", "p3", "p4"]

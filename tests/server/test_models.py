@@ -17,7 +17,7 @@ from sdk import openai_client, tls
 from proxy import Secret
 from proxy.core.routing import ALIASES
 from proxy.sandbox.p1.catalog import P1Model
-from proxy.server.routes.watching import MAX_REPORT_BYTES
+from proxy.server.routes.probes import MAX_REPORT_BYTES
 
 WINDOW = ("context_window", "context_length", "max_input_tokens")
 ANSWER = ("max_output_tokens", "max_completion_tokens", "max_tokens")

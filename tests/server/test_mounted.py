@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from checks import check_message_stream
-from harness import Fake, Live, ask, kinds, raw_request, until
+from harness import Fake, Live, ask, kinds, raw_request, store_account, until
 
 from proxy import Config, create_app
 from proxy.observe.lifecycle import Abandoned
@@ -148,20 +148,35 @@ async def test_every_provider_is_closed_and_the_first_error_is_reported(sandbox:
     live = Live(sandbox, tmp_path, entries=entries_of(closed))
     with pytest.raises(OSError) as raised:
         async with live:
+            assert not live.app[STATE].accounts.providers.made
             assert (await live.post(ask())).status == 200
-    assert sorted(closed) == ["p1", "p2", "p3", "p4", "p5"] and str(raised.value) == closed[0]
+            assert [*live.app[STATE].accounts.providers.made] == ["p1"]
+            assert len(live.app[STATE].accounts.watched()) == 5
+    assert closed == ["p5", "p4", "p3", "p2", "p1"] and str(raised.value) == closed[0]
     assert [note["provider"] for note in live.notes.all("provider_not_closed")] == closed
     assert live.app[STATE].providers == {}
 
 
-async def test_a_start_that_fails_closes_what_was_open(sandbox: Sandbox, tmp_path: Path) -> None:
-    def broken(_services: Services) -> Provider:
-        raise ValueError("cannot be built")
+def broken(_services: Services) -> Provider:
+    raise ValueError("cannot be built")
 
+
+async def test_a_provider_that_cannot_be_made_fails_its_own_requests(sandbox: Sandbox, tmp_path: Path) -> None:
+    first, second, *_ = entries_of([])
+    live = Live(sandbox, tmp_path, entries=[replace(first, build=broken), second])
+    with pytest.raises(OSError, match="p2"):
+        async with live:
+            assert (await live.post(ask())).status == 500
+            assert (await live.post(ask(model="kimi-for-coding"))).status == 200
+
+
+async def test_a_start_that_fails_closes_what_was_open(sandbox: Sandbox, tmp_path: Path) -> None:
     closed: list[str] = []
     first, second, third, *_ = entries_of(closed)
     live = Live(sandbox, tmp_path, entries=[first, second, replace(third, build=broken)])
+    for label in ("p2", "p3"):
+        store_account(tmp_path, label)  # the providers of named accounts are made at the start
     with pytest.raises(ValueError, match="cannot be built"):
         async with live:
             pass
-    assert sorted(closed) == ["p1", "p2"]
+    assert closed == ["p2", "p2"]

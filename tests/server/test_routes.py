@@ -19,8 +19,8 @@ from openai_live import error_of
 from samples import rows, sampled
 
 from proxy.providers.p5_cursor.catalog import CATALOG as CURSOR
-from proxy.server.app import ROUTES
 from proxy.server.request.families import MEDIA, MESSAGES, MODELS, WATCHING
+from proxy.server.routes.table import ROUTES
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 JSON = {"content-type": "application/json"}

@@ -150,7 +150,7 @@ async def test_the_account_that_goes_on_searches_and_is_named(tmp_path: Path, st
         spent, work = Searching(), Searching()
         spent._stream = played(UpstreamError("no more", kind="usage_limit", provider="p2", retry_after=600))
         accounts = live.app[STATE].accounts
-        accounts.providers["p2"], accounts.named["p2/work"] = spent, work
+        accounts.providers.made["p2"], accounts.named["p2/work"] = spent, work
         answer = await live.post({**ask(model=P2, tools=[SEARCH, tool()]), "stream": stream})
         assert len(spent.calls) == 1 and len(work.calls) == 2 and len(work.searched) == 1 and not spent.searched
         assert answer.headers[HEADER] == "p2/work" and live.notes.all("searched")[0]["by"] == "p2/work"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from proxy.core.routing import Catalog
-from proxy.providers.entry import Entry, later
+from proxy.later import Later
+from proxy.providers.entry import Entry
 from toy_provider.settings import ToySettings
 
 LABEL = "p6"
@@ -14,9 +15,9 @@ TOY = Entry(
     CATALOG,
     product="Toy Box",
     state="served to tests",
-    build=later("toy_provider.provider:ToyProvider"),
+    build=Later("toy_provider.provider:ToyProvider"),
     settings=ToySettings,
-    account=later("toy_provider.account:ToyAccount"),
+    account=Later("toy_provider.account:ToyAccount"),
     sign_in="at once",
     examples={"chat": "toy-large"},
 )

@@ -20,7 +20,7 @@ def _actions() -> tuple[Command, ...]:
     return LIST, SHOW, CLEAR, DIFF, REPLAY
 
 
-def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, context: Context) -> None:
     places = parser.add_subparsers(metavar="action", required=True)
     for action in _actions():
         place = places.add_parser(action.name, help=action.help)
@@ -29,7 +29,7 @@ def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
         place.set_defaults(action=action)
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     from proxy.observe.capture.reading.folder import Unreadable
 
     action: Command = arguments.action
@@ -41,6 +41,3 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         raise ConfigError(str(error)) from None
     except RecursionError:
         raise ConfigError("an artifact is no JSON that was captured, it is nested too deeply") from None
-
-
-CAPTURES = Command("captures", "look at kept requests, compare and replay them: captures list", _run, _arguments)

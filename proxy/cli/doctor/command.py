@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from proxy.cli.command import Command, Context, say
+from proxy.cli.command import Context, say
 from proxy.config import ConfigError
 
 _HELP = (
@@ -15,7 +15,7 @@ _HELP = (
 )
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.description = _HELP
     parser.add_argument("--json", action="store_true", help="the findings as JSON")
     parser.add_argument("--offline", action="store_true", help="ask no host")
@@ -35,7 +35,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("--model", help="the model for --live; the main one of the service by default")
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     if arguments.live and (arguments.json or arguments.offline or arguments.bundle is not None):
         raise ConfigError("--live takes no other option than --model")
     if arguments.model and not arguments.live:
@@ -71,6 +71,3 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 def _aside(line: str) -> None:
     """Prints a line that is not part of the JSON."""
     print(line, file=sys.stderr, flush=True)
-
-
-DOCTOR = Command("doctor", "look for what is wrong with the set-up, and say what mends it", _run, _arguments)

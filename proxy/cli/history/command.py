@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proxy.cli.command import Command, Context
+from proxy.cli.command import Context
 from proxy.config import ConfigError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _WHAT = (
 )
 
 
-def _report_arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def report_arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.description = "Show what the subscriptions did over time, from the history that the proxy keeps."
     parser.add_argument("what", nargs="?", choices=(*_TIMES, "sessions", "limits"), metavar="WHAT", help=_WHAT)
     parser.add_argument("session", nargs="?", metavar="ID", help="the beginning of a session's id, after `sessions`")
@@ -69,7 +69,7 @@ def _check(what: str, arguments: argparse.Namespace, context: Context) -> None:
         raise ConfigError(f"choose one of them: `{arguments.what}`, or --since and --until")
 
 
-async def _report(arguments: argparse.Namespace, context: Context) -> int:
+async def run_report(arguments: argparse.Namespace, context: Context) -> int:
     from proxy.cli.history.spans import span_of
 
     what = arguments.what or _WEEK
@@ -148,10 +148,7 @@ def _drawn(lines: Callable[[Terminal], list[str]]) -> str:
     return written(lines(terminal), terminal)
 
 
-REPORT = Command("report", "show what was used over time: report week --by project", _report, _report_arguments)
-
-
-def _history_arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def history_arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     from proxy.cli.ages import age
 
     parser.description = "Show where the history is and what it has, or remove it."
@@ -162,10 +159,7 @@ def _history_arguments(parser: argparse.ArgumentParser, _context: Context) -> No
     clear.add_argument("--dry-run", action="store_true", help="only say how much there is")
 
 
-async def _history(arguments: argparse.Namespace, context: Context) -> int:
+async def run_history(arguments: argparse.Namespace, context: Context) -> int:
     from proxy.cli.history.keeping import clear, status
 
     return (clear if arguments.action == "clear" else status)(arguments, context)
-
-
-HISTORY = Command("history", "where the history of requests is; history clear removes it", _history, _history_arguments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from proxy.cli.command import Command, Context
+from proxy.cli.command import Context
 from proxy.cli.launch.shells import SHELLS
 
 #: Beginning of the launcher's own options, which no client option has.
@@ -26,7 +26,7 @@ def split_own(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:end], rest[1:] if end and rest[:1] == ["--"] else rest
 
 
-def _client_arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def client_arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.usage = f"{parser.prog} [--proxy-model MODEL] [--proxy-sandbox] [arguments of the client …]"
     parser.add_argument("--proxy-model", metavar="MODEL", help="model to begin with, or a provider, such as p2")
     parser.add_argument(
@@ -37,7 +37,7 @@ def _client_arguments(parser: argparse.ArgumentParser, _context: Context) -> Non
     parser.add_argument("--proxy-help", action="help", help="show this; -h is the client's")
 
 
-def _env_arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def env_arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("client", nargs="?", choices=("claude", "openai"), help="for these clients only")
     parser.add_argument("--shell", choices=tuple(SHELLS), help="by default the one that $SHELL names")
     parser.add_argument("--model", metavar="MODEL", help="model to begin with, or a provider, such as p2")
@@ -46,31 +46,19 @@ def _env_arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     )
 
 
-async def _claude(arguments: argparse.Namespace, context: Context) -> int:
+async def run_claude(arguments: argparse.Namespace, context: Context) -> int:
     from proxy.cli.launch.launching import CLAUDE_CODE, launch
 
     return launch(CLAUDE_CODE, arguments, context)
 
 
-async def _codex(arguments: argparse.Namespace, context: Context) -> int:
+async def run_codex(arguments: argparse.Namespace, context: Context) -> int:
     from proxy.cli.launch.launching import CODEX_CLI, launch
 
     return launch(CODEX_CLI, arguments, context)
 
 
-async def _env(arguments: argparse.Namespace, context: Context) -> int:
+async def run_env(arguments: argparse.Namespace, context: Context) -> int:
     from proxy.cli.launch.launching import print_variables
 
     return print_variables(arguments, context)
-
-
-CLAUDE = Command(
-    "claude",
-    "start Claude Code on the proxy: claude [arguments of Claude Code]",
-    _claude,
-    _client_arguments,
-    1,
-    split_own,
-)
-CODEX = Command("codex", "start Codex CLI on the proxy: codex [its arguments]", _codex, _client_arguments, 1, split_own)
-ENV = Command("env", "print the variables that lead other clients here", _env, _env_arguments)

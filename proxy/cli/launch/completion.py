@@ -5,20 +5,17 @@ from __future__ import annotations
 import argparse
 import importlib.resources
 
-from proxy.cli.command import Command, Context, say
+from proxy.cli.command import Context, say
 
 #: Those for which `proxy/data/completion/` has a script.
 SHELLS = ("bash", "zsh", "fish")
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("shell", choices=SHELLS)
 
 
-async def _run(arguments: argparse.Namespace, _context: Context) -> int:
+async def run(arguments: argparse.Namespace, _context: Context) -> int:
     script = importlib.resources.files("proxy.data") / "completion" / arguments.shell
     say(script.read_text("utf-8").rstrip("\n"))
     return 0
-
-
-COMPLETION = Command("completion", "print the completion for a shell: completion bash|zsh|fish", _run, _arguments)

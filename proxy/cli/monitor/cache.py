@@ -7,7 +7,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from proxy.cli.command import Command, Context, say
+from proxy.cli.command import Context, say
 from proxy.cli.monitor.running_proxy import fetch_snapshot
 from proxy.cli.printable import table
 
@@ -67,12 +67,12 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("--url", help="of the proxy; without it the one that the settings of this machine name")
     parser.add_argument("--json", action="store_true", help="the rows as JSON")
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     rows = cache_rows(await fetch_snapshot(context, arguments.url))
     if arguments.json:
         say(json.dumps(rows, indent=2))
@@ -82,6 +82,3 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         for line in table(_HEAD, map(_cells, rows), _RIGHT):
             say(line)
     return 0
-
-
-CACHE = Command("cache", "show how much of the input came from prompt caches, and why not more", _run, _arguments)

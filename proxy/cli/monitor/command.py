@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from proxy.cli.banner import claude_code_lines, reachable
-from proxy.cli.command import APP, Command, Context, say
+from proxy.cli.command import APP, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.launch.client_environment import served_model
 from proxy.cli.models import offering
@@ -34,12 +34,12 @@ POLL_S = 1.0
 PLAIN_SIZE = (160, 50)
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("--url", help="of the proxy; without it the one that the settings of this machine name")
     parser.add_argument("--plain", action="store_true", help="one look, as text")
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     async with running_proxy(context, arguments.url) as proxy:
         if arguments.plain or not sys.stdout.isatty():
             _print(await proxy.snapshot())
@@ -119,10 +119,7 @@ class Watch:
         return ShownSnapshot(self._last, f"{age} old: {self._error}" if self._error else "")
 
 
-MONITOR = Command("monitor", "watch a proxy that runs: monitor --url URL", _run, _arguments)
-
-
-async def _run_demo(_arguments: argparse.Namespace, context: Context) -> int:
+async def run_demo(_arguments: argparse.Namespace, context: Context) -> int:
     if why := obstacle(context.environment):
         raise ProxyError(
             f"{why}: the demo needs a full terminal. `{context.program} serve --sandbox` with"
@@ -169,6 +166,3 @@ def _config(context: Context) -> Config:
         return ConfigFile(context, new=True).config
     except ConfigError:
         return Config()
-
-
-DEMO = Command("demo", "the monitor with simulated traffic", _run_demo)

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from proxy.auth.store import naming
-from proxy.cli.command import Command, Context, say
+from proxy.cli.command import Context, say
 from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, ServiceKind, Step, WrittenFile, described, typed
 from proxy.config import ConfigError
 
 _ACTIONS = "install: write its file and start it; uninstall: the reverse; status: whether it runs"
 
 
-def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("action", choices=("install", "uninstall", "status"), help=_ACTIONS)
     parser.add_argument(
         "--system", action="store_true", help="of the machine, under a user of its own (systemd; needs root)"
@@ -26,7 +26,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
     parser.add_argument("--print", action="store_true", help="print what would be done, and do nothing")
 
 
-async def _run(arguments: argparse.Namespace, context: Context) -> int:
+async def run(arguments: argparse.Namespace, context: Context) -> int:
     kind = kind_of(context, sys.platform, system=arguments.system)
     if arguments.action == "status":
         return _status(kind, context.program, only_print=arguments.print)
@@ -144,6 +144,3 @@ def _write(step: WrittenFile) -> None:
         fresh.replace(step.path)
     finally:
         fresh.unlink(missing_ok=True)
-
-
-SERVICE = Command("service", "run the proxy as a service of this system, from the login on", _run, _arguments)

@@ -9,17 +9,19 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
-
-import aiohttp
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from proxy.auth.browser import Opener, open_graphical
 from proxy.auth.callback import CALLBACK_TIMEOUT_S
-from proxy.auth.pasted import ReadLine
-from proxy.auth.pkce import Random
-from proxy.auth.store import Credential
-from proxy.config import Config
-from proxy.providers.accounts.usage_report import UsageReport
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from proxy.auth.pasted import ReadLine
+    from proxy.auth.pkce import Random
+    from proxy.auth.store import Credential
+    from proxy.config import Config
+    from proxy.providers.accounts.usage_report import UsageReport
 
 #: Prints one line for the user.
 Say = Callable[[str], None]

@@ -10,15 +10,17 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from proxy.config import Config
 from proxy.core.allowances.accounts import DEFAULT, MAX_NAMED, account_key, is_name
-from proxy.core.allowances.report import Allowance
-from proxy.observe.lifecycle import Happened, Log, ServiceEvent
-from proxy.providers.accounts.allowance_store import AllowanceSink
-from proxy.providers.contract import Services
-from proxy.providers.entry import Entry
+
+if TYPE_CHECKING:
+    from proxy.config import Config
+    from proxy.core.allowances.report import Allowance
+    from proxy.observe.lifecycle import Happened, Log, ServiceEvent
+    from proxy.providers.accounts.allowance_store import AllowanceSink
+    from proxy.providers.contract import Services
+    from proxy.providers.entry import Entry
 
 FOLDER = "accounts"
 #: The file that makes a folder an account.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.providers.entry import Entry, later
+from proxy.later import Later
+from proxy.providers.entry import Entry
 from proxy.providers.p1_codex.catalog import CATALOG, catalog_of
 from proxy.providers.p1_codex.settings import CodexSettings
 
@@ -10,9 +11,9 @@ CODEX = Entry(
     CATALOG,
     product="ChatGPT (Codex)",
     state="served: tools, images, thinking, web search, structured output; Responses pass through natively",
-    build=later("proxy.providers.p1_codex.provider:CodexProvider"),
+    build=Later("proxy.providers.p1_codex.provider:CodexProvider"),
     settings=CodexSettings,
-    account=later("proxy.providers.p1_codex.account.signin:CodexAccount"),
+    account=Later("proxy.providers.p1_codex.account.signin:CodexAccount"),
     sign_in="with a browser, here or (`--paste`) elsewhere, or with a code on another device: `--device`",
     adding=catalog_of,
     searches=1,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.providers.entry import Entry, later
+from proxy.later import Later
+from proxy.providers.entry import Entry
 from proxy.providers.p2_kimi.catalog import CATALOG, catalog_of
 from proxy.providers.p2_kimi.settings import KimiSettings
 
@@ -10,9 +11,9 @@ KIMI = Entry(
     CATALOG,
     product="Kimi Code",
     state="served: tools, images, thinking",
-    build=later("proxy.providers.p2_kimi.provider:KimiProvider"),
+    build=Later("proxy.providers.p2_kimi.provider:KimiProvider"),
     settings=KimiSettings,
-    account=later("proxy.providers.p2_kimi.account.signin:KimiAccount"),
+    account=Later("proxy.providers.p2_kimi.account.signin:KimiAccount"),
     sign_in="with a code",
     adding=catalog_of,
     searches=3,

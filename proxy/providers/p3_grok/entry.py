@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from proxy.config import Config
-from proxy.providers.entry import Entry, later
+from proxy.later import Later
+from proxy.providers.entry import Entry
 from proxy.providers.p3_grok.catalog import CATALOG, catalog_of
 from proxy.providers.p3_grok.settings import GrokSettings
 
@@ -16,9 +17,9 @@ GROK = Entry(
     CATALOG,
     product="Grok",
     state="served: tools, thinking, web and X search; images by a setting",
-    build=later("proxy.providers.p3_grok.provider:GrokProvider"),
+    build=Later("proxy.providers.p3_grok.provider:GrokProvider"),
     settings=GrokSettings,
-    account=later("proxy.providers.p3_grok.account.signin:GrokAccount"),
+    account=Later("proxy.providers.p3_grok.account.signin:GrokAccount"),
     sign_in="with a browser, here or (`--paste`) elsewhere, or with a code on another device: `--device`",
     adding=catalog_of,
     searches=2,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.providers.entry import Entry, later
+from proxy.later import Later
+from proxy.providers.entry import Entry
 from proxy.providers.p4_opencode.catalog import CATALOG, catalog_of
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
 
@@ -10,12 +11,12 @@ OPENCODE = Entry(
     CATALOG,
     product="OpenCode Go",
     state="served over chat completions, Messages and Responses, by model",
-    build=later("proxy.providers.p4_opencode.provider:OpenCodeProvider"),
+    build=Later("proxy.providers.p4_opencode.provider:OpenCodeProvider"),
     settings=OpenCodeSettings,
-    account=later("proxy.providers.p4_opencode.account.key:OpenCodeAccount"),
+    account=Later("proxy.providers.p4_opencode.account.key:OpenCodeAccount"),
     sign_in="no sign-in: an API key, `PROXY_P4_API_KEY`",
     adding=catalog_of,
-    own=later("proxy.providers.p4_opencode.account.key:own_key"),
+    own=Later("proxy.providers.p4_opencode.account.key:own_key"),
     key="PROXY_P4_API_KEY",
     examples={"chat": "opencode-go/kimi-k2.6", "messages": "qwen3.8-flash", "responses": "opencode-go/grok-4.6"},
 )

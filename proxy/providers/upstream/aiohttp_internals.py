@@ -1,5 +1,6 @@
 """All uses of aiohttp beyond its documented interface.
 
+    ready_for_tls       waits for the certificates of the TLS context that checks those of peers
     HookedConnector     passes every connection of a session to a method of ours before it is opened, informs the reader
                         of an answer at once when it breaks, and does not reuse it after an unrequested message; a
                         tunnel is open whatever 2xx the proxy answers with; reports how long one took to open
@@ -27,6 +28,7 @@ import aiohttp
 from aiohttp import WSMessage, WSMsgType, hdrs
 from aiohttp._websocket.helpers import websocket_mask
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import _SSL_CONTEXT_VERIFIED
 from aiohttp.connector import Connection as Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.tracing import Trace
@@ -35,6 +37,7 @@ from yarl import URL
 
 from proxy.core.sizes import MAX_RATIO, most_unpacked
 from proxy.observe.timings import CONNECTING
+from proxy.providers.upstream.certificates import certificates_read
 
 #: Most bytes of a body returned at once: packed content is unpacked as it is read, and may be a thousand times as long.
 PIECE_BYTES = 32 * 1024
@@ -43,6 +46,11 @@ PIECE_BYTES = 32 * 1024
 Connect = Callable[[], Awaitable[Connection]]
 #: Takes a piece of a body where it arrives; False if the reader of the body must have it.
 TakePiece = Callable[[bytes], bool]
+
+
+async def ready_for_tls() -> None:
+    """Waits for the certificates that peers are checked with, see `certificates`."""
+    await certificates_read(_SSL_CONTEXT_VERIFIED)
 
 
 class WatchedProtocol(ResponseHandler):
@@ -116,6 +124,7 @@ class HookedConnector(aiohttp.TCPConnector):
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
+        await ready_for_tls()
         connect = partial(super().connect, req, traces, timeout)
         connection = await self.connect_for(req, connect)
         # Anything after the end of an answer would be taken for the beginning of the next.

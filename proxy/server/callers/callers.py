@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -22,8 +23,10 @@ from proxy.errors import BusyError, ProxyError
 from proxy.observe.history.caller_use import CallerUse, read_use
 from proxy.observe.history.problems import NewerHistory
 from proxy.observe.history.schema import reading
-from proxy.observe.monitor.snapshot import RequestRow
 from proxy.server.callers.keys import MAX_KEYS, CallerKey, KeyFile, digest_of
+
+if TYPE_CHECKING:
+    from proxy.observe.monitor.snapshot import RequestRow
 
 MINUTE_S = 60.0
 DAY_S = 86_400

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from proxy.config import Config
 from proxy.core.allowances.accounts import DEFAULT, Standing, account_key, in_order
 from proxy.core.allowances.report import Allowance, spent_window
 from proxy.core.identity import MAX_ID_BYTES
-from proxy.core.models import ModelList
 from proxy.core.routing import Catalog, model_family
-from proxy.providers.accounts.allowance_store import AllowanceStore
-from proxy.providers.accounts.model_lists import ModelLists
 from proxy.providers.accounts.named import names_in, services_for
-from proxy.providers.contract import Provider, Services
-from proxy.providers.entry import Entry
+
+if TYPE_CHECKING:
+    from proxy.config import Config
+    from proxy.core.models import ModelList
+    from proxy.providers.accounts.allowance_store import AllowanceStore
+    from proxy.providers.accounts.model_lists import ModelLists
+    from proxy.providers.contract import Provider, Services
+    from proxy.providers.entry import Entry
 
 IDLE_S = 30 * 60.0
 MAX_SESSIONS = 10_000
@@ -138,10 +141,39 @@ class Serving:
         return account_key(self.provider.label, self.name)
 
 
+class Providers(Mapping[str, "Provider"]):
+    """The providers of the accounts without a name, by label, from the start of the application to its end. Each is
+    made when it is first asked for: few users have an account of all, and the modules of one take up to 2 MB and 70 ms.
+
+    made  those that were asked for
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.made: dict[str, Provider] = {}
+        self.services: Services | None = None
+        self._builds = {entry.label: entry.build for entry in entries if entry.build is not None}
+
+    def __getitem__(self, label: str) -> Provider:
+        if label not in self.made:
+            if self.services is None:
+                raise KeyError(label)
+            self.made[label] = self._builds[label](self.services)
+        return self.made[label]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(() if self.services is None else self._builds)
+
+    def __contains__(self, label: object) -> bool:
+        return self.services is not None and label in self._builds
+
+    def __len__(self) -> int:
+        return 0 if self.services is None else len(self._builds)
+
+
 class Accounts:
     """The accounts of one application.
 
-    providers  providers of the accounts without a name, by label
+    providers  providers of the accounts without a name
     named      providers of the others, by keys such as p1/work: made when they are first seen, and kept, since an
                account that is signed out may come back
     """
@@ -153,7 +185,7 @@ class Accounts:
         lists: ModelLists,
         clock: Callable[[], float],
     ) -> None:
-        self.providers: dict[str, Provider] = {}
+        self.providers = Providers(entries)
         self.named: dict[str, Provider] = {}
         self._entries = {entry.label: entry for entry in entries}
         self._allowances = allowances
@@ -163,45 +195,74 @@ class Accounts:
         self._clock = clock
         self._affinity = Affinity(clock)
         self._refused: dict[str, float] = {}
-        self._services: Services | None = None
 
     def begin(self, services: Services) -> None:
-        """Makes the providers of all accounts, at the start of the application."""
-        self._services = services
+        """Makes the providers of the named accounts, at the start of the application."""
+        self.providers.services = services
         for label in self.providers:
-            self.of(label)
+            if self._names(label):
+                self.of(label)
 
-    def end(self) -> None:
-        """Forgets named accounts, at the end of the application; no provider is made after it."""
-        self._services = None
+    def end(self) -> list[Provider]:
+        """Forgets all accounts, at the end of the application, and returns their providers, the newest first; none is
+        made after it."""
+        known = list(self.everyone())
+        self.providers.services = None
+        self.providers.made.clear()
         self.named.clear()
+        return known[::-1]
 
     def everyone(self) -> Iterator[Provider]:
-        """The providers of all accounts that were ever seen."""
-        yield from self.providers.values()
+        """The providers of all accounts that were ever asked for."""
+        yield from self.providers.made.values()
         yield from self.named.values()
 
     def watched(self) -> Mapping[str, Provider]:
-        """The providers of all accounts that were ever seen, by the keys of their allowances."""
-        return {**self.providers, **self.named}
+        """The providers of all accounts that may be signed in, by the keys of their allowances."""
+        return {**{label: self.providers[label] for label in self.used()}, **self.named}
+
+    def used(self) -> list[str]:
+        """The providers that were asked for, or that have files or settings, without which nobody is signed in."""
+        services = self.providers.services
+        return [] if services is None else [one for one in self.providers if self._is_used(one, services)]
+
+    def _is_used(self, label: str, services: Services) -> bool:
+        section = self._entries[label].settings
+        return (
+            label in self.providers.made
+            or section is None
+            or section in services.config().sections
+            or (services.config_dir / label).exists()
+        )
 
     def of(self, label: str) -> list[Serving]:
         """All current accounts of a provider. Reads the disk."""
-        default = self.providers[label]
-        names = () if self._services is None else names_in(self._services.config_dir, label)
-        present = names if names and not default.signed_in() else (DEFAULT, *names)
-        if self._present.get(label) != present:
-            self._present[label] = present
-            self._lists.only(label, [account_key(label, name) for name in present])
+        default, names = self.providers[label], self._names(label)
         if not names:
             return [Serving("", default)]
+        self._is_present(label, (DEFAULT, *names) if default.signed_in() else names)
         return [Serving(DEFAULT, default), *(Serving(name, self._made(label, name)) for name in names)]
+
+    def _names(self, label: str) -> tuple[str, ...]:
+        """The named accounts of a provider."""
+        services = self.providers.services
+        names = () if services is None else names_in(services.config_dir, label)
+        if not names:
+            self._is_present(label, (DEFAULT,))
+        return names
+
+    def _is_present(self, label: str, names: tuple[str, ...]) -> None:
+        """Notes the accounts of a provider, whose lists of models count."""
+        if self._present.get(label) != names:
+            self._present[label] = names
+            self._lists.only(label, [account_key(label, name) for name in names])
 
     def _made(self, label: str, name: str) -> Provider:
         key = account_key(label, name)
         entry = self._entries[label]
-        if key not in self.named and self._services is not None and entry.build is not None:
-            self.named[key] = entry.build(services_for(self._services, entry, name))
+        services = self.providers.services
+        if key not in self.named and services is not None and entry.build is not None:
+            self.named[key] = entry.build(services_for(services, entry, name))
         return self.named[key]
 
     def choose(

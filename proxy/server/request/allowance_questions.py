@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
-from proxy.observe.lifecycle import Log
-from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.contract import AllowanceSource, Provider
+
+if TYPE_CHECKING:
+    from proxy.observe.lifecycle import Log
+    from proxy.providers.accounts.allowance_store import AllowanceStore
 
 #: How long an answer, or a failure, is kept.
 ASK_EVERY_S = 300.0

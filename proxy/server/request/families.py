@@ -19,6 +19,8 @@ from proxy.errors import ProxyError, final_word, media_body, messages_body, open
 from proxy.server.request.guard import API_KEY, BEARER, PASSWORD, KeyPlace
 from proxy.server.request.renderers import ChatRenderer, MessagesRenderer, RenderContext, Renderer, ResponsesRenderer
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
 
 @dataclass(frozen=True, slots=True)
 class Family:
@@ -161,7 +163,7 @@ class ClientRoute:
     methods: tuple[str, ...]
     path: str
     family: Family
-    handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    handler: Handler
     endpoint: str = ""
     needs: str = ""
     guarded: bool = True

@@ -9,32 +9,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from proxy.config import Config
-from proxy.core.routing import Catalog
 from proxy.errors import PROGRAM, BusyError
-from proxy.observe.capture.contract import Captures
 from proxy.observe.history.queries import Queries
-from proxy.observe.lifecycle import Log
-from proxy.observe.metrics.counts import Metrics
 from proxy.observe.monitor.encoding import SnapshotEncoder
-from proxy.observe.monitor.snapshot import Snapshot
-from proxy.observe.monitor.state import MonitorState
 from proxy.observe.timings import Timings
-from proxy.providers.accounts.allowance_store import AllowanceStore
-from proxy.providers.accounts.model_lists import ModelLists
-from proxy.providers.contract import Provider
-from proxy.providers.entry import Entry
 from proxy.server.callers.callers import Callers
 from proxy.server.request.accounts import Accounts, Sessions
 from proxy.server.request.admission import Admission, Running
-from proxy.server.request.allowance_questions import AllowanceQuestions
 from proxy.server.request.cache_watch import CacheWatch
 from proxy.server.request.families import ClientRoute
 from proxy.server.request.picture_memory import PictureMemory
 from proxy.server.request.search_memory import SearchMemory
+
+if TYPE_CHECKING:
+    from proxy.config import Config
+    from proxy.core.routing import Catalog
+    from proxy.observe.capture.contract import Captures
+    from proxy.observe.lifecycle import Log
+    from proxy.observe.metrics.counts import Metrics
+    from proxy.observe.monitor.snapshot import Snapshot
+    from proxy.observe.monitor.state import MonitorState
+    from proxy.providers.accounts.allowance_store import AllowanceStore
+    from proxy.providers.accounts.model_lists import ModelLists
+    from proxy.providers.contract import Provider
+    from proxy.providers.entry import Entry
+    from proxy.server.request.allowance_questions import AllowanceQuestions
 
 #: Maximum number of pages and programs that follow at the same time.
 MAX_WATCHERS = 16
@@ -164,6 +167,7 @@ class AppState:
     off       the routes that a setting would turn on
     entries   the entries of all providers
     questions   asks the services for their allowances
+    warmed    set when all that an ordinary request needs is imported
     metrics   the counts of `/metrics`; None if nothing is counted
     callers   callers with a key of their own
     history   the file of the history; None if none is kept
@@ -186,6 +190,7 @@ class AppState:
     routes: dict[web.AbstractRoute, ClientRoute] = field(default_factory=dict)
     off: list[ClientRoute] = field(default_factory=list)
     running: Running = field(default_factory=Running)
+    warmed: asyncio.Event = field(default_factory=asyncio.Event)
     cache: CacheWatch = field(default_factory=CacheWatch)
     watchers: Watchers = field(default_factory=Watchers)
     metrics: Metrics | None = None
@@ -210,7 +215,7 @@ class AppState:
         return Accounts(self.entries, self.allowances, self.catalogs.lists, self.clock)
 
     @property
-    def providers(self) -> dict[str, Provider]:
+    def providers(self) -> Mapping[str, Provider]:
         """The providers of the accounts without a name, by label."""
         return self.accounts.providers
 

@@ -18,13 +18,14 @@ from proxy.core.routing import Route, is_auto_review, normalise_model
 from proxy.core.search.hosted import hosted_searches
 from proxy.core.tools.hosted import dated, refusal, without_missing
 from proxy.errors import RequestError
+from proxy.later import Later
 from proxy.observe.lifecycle import CompactionStarted, SessionFound
+from proxy.off_loop import imported
 from proxy.providers.contract import Target
 from proxy.server.request.admission import AdmissionTicket
 from proxy.server.request.cache_watch import ComparedRequest, owner_by
 from proxy.server.request.candidates import Candidate, Candidates
 from proxy.server.request.ledger import Ledger
-from proxy.server.serving.judge import judging
 from proxy.server.serving.prepare import (
     call_for,
     capped,
@@ -38,6 +39,9 @@ from proxy.server.serving.searching import lent_search, search_with, searching
 from proxy.server.serving.serve import Answer, Prepare, run, serve
 from proxy.server.serving.stream import answer_to, send_json
 from proxy.server.serving.vision import with_descriptions
+
+#: Clients in auto mode need it: 0.6 MB, and 30 ms to import.
+_JUDGING = Later("proxy.server.serving.judge:judging")
 
 
 async def post_messages(request: web.Request) -> web.StreamResponse:
@@ -88,7 +92,7 @@ async def _asked(ledger: Ledger, ticket: AdmissionTicket) -> tuple[Candidates, P
         ledger.compares(ComparedRequest(whose, candidate.provider, target, request, ledger.size, summary))
         asks = None if search is None else searching(ledger, search)
         if safeguards is not None:
-            asks = judging(ledger, call, safeguards, asks)
+            asks = (await imported(_JUDGING))(ledger, call, safeguards, asks)
         ingress = Ingress(dict(request), stream=bool(request.get("stream")))
         return answer_to(ledger, call, ingress, candidates, asks)
 

@@ -1,4 +1,4 @@
-"""Routes apart from models: the monitor and its page, limits, metrics, probes, and clients' reports, which are dropped.
+"""Routes apart from models: the monitor and its page, limits and metrics.
 
 The files of the page lie beside the data that they draw (`observe/monitor/page`) and are sent as they are, with the
 sheet (`observe/monitor/sheet.py`) as one more of them: no build, nothing from elsewhere.
@@ -7,7 +7,6 @@ sheet (`observe/monitor/sheet.py`) as one more of them: no build, nothing from e
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib.resources
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,9 +27,6 @@ from proxy.server.request.replies import has_left, json_response
 from proxy.server.request.state import REQUEST_ID, STATE, TIMINGS, AppState
 from proxy.server.serving.allowances import allowance_rows
 from proxy.server.serving.stream import HEADERS
-
-#: Path of the files of the page, which names them relative to itself, so that it works under any prefix.
-FILES = "/monitor/page/{id}"
 
 _INDEX = "index.html"
 
@@ -160,8 +156,6 @@ async def _written(request: web.Request, response: web.StreamResponse, data: byt
 #: How long the answer waits for services that must be asked first.
 PATIENCE_S = 5.0
 
-LIMITS = ("/v1/account/limits", "/.well-known/ccr/account")
-
 
 async def get_limits(request: web.Request) -> web.Response:
     """The limits of all accounts; `?provider=p4` puts one first. Raises RequestError."""
@@ -194,36 +188,3 @@ async def get_metrics(request: web.Request) -> web.Response:
         allowances=allowance_rows(state.allowances, state.clock()),
     )
     return web.Response(body=state.metrics.text(moment).encode(), headers={"Content-Type": CONTENT_TYPE})
-
-
-# -- probes and reports
-
-#: Most bytes and seconds of a report that are read before the connection is closed; nothing of it is kept.
-MAX_REPORT_BYTES, MAX_REPORT_S = 4 * 1024 * 1024, 5.0
-
-
-async def get_health(_request: web.Request) -> web.Response:
-    """Reports that the process is alive; nothing else is checked."""
-    return json_response({"ok": True})
-
-
-async def get_readiness(request: web.Request) -> web.Response:
-    """Whether new requests should come here: not after the end was announced."""
-    if request.app[STATE].running.draining:
-        return json_response({"ready": False}, status=503, headers={"Retry-After": "1"})
-    return json_response({"ready": True})
-
-
-async def get_hello(_request: web.Request) -> web.Response:
-    """Answers the request that Claude Code sends at its start, without a credential."""
-    return web.Response()
-
-
-async def post_telemetry(request: web.Request) -> web.Response:
-    """Reads and drops a report, so that no client waits or tries again. A long or slow one is not read to its end."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(MAX_REPORT_S):
-            left = MAX_REPORT_BYTES
-            while left > 0 and (piece := await request.content.readany()):
-                left -= len(piece)
-    return web.Response()

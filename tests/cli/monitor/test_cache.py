@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from proxy.cli.command import Context
-from proxy.cli.monitor.cache import CACHE
+from proxy.cli.monitor import cache
 from proxy.cli.monitor.running_proxy import fetch_snapshot
 from proxy.observe.monitor.encoding import SnapshotEncoder
 from proxy.observe.monitor.snapshot import AgentRow, CacheView, SessionRow, Snapshot
@@ -73,8 +73,8 @@ async def run(tmp_path: Path, snapshot: Snapshot, options: list[str]) -> int:
     app.router.add_get("/monitor", answer)
     context = Context({"HOME": str(tmp_path)})
     parser = argparse.ArgumentParser()
-    CACHE.arguments(parser, context)
+    cache.arguments(parser, context)
     async with TestServer(app) as server:
         arguments = parser.parse_args([*options, "--url", f"127.0.0.1:{server.port}"])
         assert await fetch_snapshot(context, arguments.url) == snapshot
-        return await CACHE.run(arguments, context)
+        return await cache.run(arguments, context)

@@ -32,7 +32,6 @@ from proxy.providers.accounts.device_sign_in import DEVICE_LIMIT_S
 from proxy.providers.accounts.stored import StoredAccount, expiry
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
 from proxy.providers.accounts.usage_report import UsageReport, closing_after
-from proxy.providers.p1_codex.account import usage_windows
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.request import PRODUCT
 from proxy.providers.p1_codex.settings import CodexSettings
@@ -160,6 +159,8 @@ class CodexAccount(StoredAccount):
             return await self._with_browser(TokenClient(LABEL, http), say, read)
 
     async def usage(self) -> UsageReport:
+        from proxy.providers.p1_codex.account import usage_windows  # the status needs none of it
+
         async with (
             self._connect() as http,
             closing_after(p1_credentials(self._lent, self._issuer, http)) as credentials,

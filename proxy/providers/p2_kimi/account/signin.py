@@ -25,7 +25,6 @@ from proxy.providers.accounts.device_sign_in import DeviceRules, DeviceSignIn
 from proxy.providers.accounts.stored import StoredAccount
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
 from proxy.providers.accounts.usage_report import UsageReport, closing_after
-from proxy.providers.p2_kimi.account import usage_windows
 from proxy.providers.p2_kimi.account.device import USER_AGENT, device_headers, user_agent
 from proxy.providers.p2_kimi.catalog import LABEL
 from proxy.providers.p2_kimi.settings import KimiSettings
@@ -139,6 +138,8 @@ class KimiAccount(StoredAccount):
         return await self._save(credential, *user, "Signed in", say=say)
 
     async def usage(self) -> UsageReport:
+        from proxy.providers.p2_kimi.account import usage_windows  # the status needs none of it
+
         kimi, agent = self._kimi, self._agent
         async with (
             self._connect() as http,

@@ -29,7 +29,6 @@ from proxy.providers.accounts.device_sign_in import DeviceRules, DeviceSignIn
 from proxy.providers.accounts.stored import StoredAccount
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
 from proxy.providers.accounts.usage_report import UsageReport, closing_after
-from proxy.providers.p3_grok.account import usage_windows
 from proxy.providers.p3_grok.catalog import LABEL
 from proxy.providers.p3_grok.settings import GrokSettings
 
@@ -159,6 +158,8 @@ class GrokAccount(StoredAccount):
         return await self._sign_in(partial(self._with_browser, read=read), say)
 
     async def usage(self) -> UsageReport:
+        from proxy.providers.p3_grok.account import usage_windows  # the status needs none of it
+
         async with (
             self._connect() as http,
             closing_after(p3_credentials(self._lent, self._issuer, http)) as credentials,
@@ -168,6 +169,8 @@ class GrokAccount(StoredAccount):
     async def _sign_in(
         self, way: Callable[[aiohttp.ClientSession, Say], Awaitable[Credential]], say: Say
     ) -> Credential:
+        from proxy.providers.p3_grok.account import usage_windows
+
         async with self._connect() as http:
             credential = await way(http, say)
             await usage_windows.tell_missing_plan(self._grok, credential, http, say)

@@ -17,7 +17,6 @@ from proxy.providers.accounts.account import AccountContext, Say
 from proxy.providers.accounts.stored import StoredAccount
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.entry import OwnSettings
-from proxy.providers.p4_opencode.account import usage_windows
 from proxy.providers.p4_opencode.catalog import LABEL
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.settings import UnfitValue, secret
@@ -82,6 +81,8 @@ class OpenCodeAccount(StoredAccount):
         await super().logout(say=say)
 
     async def usage(self) -> UsageReport:
+        from proxy.providers.p4_opencode.account import usage_windows  # the status needs none of it
+
         settings = self._settings
         async with self._connect() as http:
             return await usage_windows.ask(settings.base_url, settings.api_key, http, self._ports.clock)
