@@ -38,8 +38,9 @@ class Told:
 
     @property
     def whole(self) -> bool:
-        ends = ("event: message_stop", '"type":"message"', '"object":"response"')
-        return self.status == 200 and not self.broken and any(end in self.text for end in ends)
+        # The beginning of a stream has the type of a whole answer, too.
+        wholes = ('"type":"message"', '"object":"response"') if self.text.startswith("{") else ("event: message_stop",)
+        return self.status == 200 and not self.broken and any(whole in self.text for whole in wholes)
 
     @property
     def may_be_repeated(self) -> bool:
