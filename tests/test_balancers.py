@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from proxy.loading import load
 from proxy.observe.metrics.table import ACTIVE
 from proxy.server.request.families import RESPONSES
 
-RECIPES = Path(__file__).parents[1] / "scripts" / "balancers"
+ROOT = Path(__file__).parents[1]
+RECIPES = ROOT / "scripts" / "balancers"
 MANIFESTS = RECIPES / "kubernetes" / "model-proxy.yaml"
 KUBERNETES_VERSIONS = ("1.30", "1.37")
 DOCUMENTS = [one for one in yaml.safe_load_all(MANIFESTS.read_text()) if one]
@@ -60,6 +62,20 @@ def test_nginx_is_told_to_keep_headers_with_an_underscore() -> None:
 @pytest.mark.parametrize("recipe", ["haproxy.cfg", "envoy.yaml"])
 def test_whoever_can_asks_whether_a_replica_is_ready(recipe: str) -> None:
     assert re.search(r"GET /readyz$|path: /readyz", (RECIPES / recipe).read_text(), re.MULTILINE)
+
+
+def test_the_commands_for_one_machine_make_the_recipe_with_its_processes(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```sh\n((?: *sed -e 's/bind.*\n) *for .*\n)", (ROOT / "docs" / "replicas.md").read_text())
+    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
+    subprocess.run(["sh", "-euc", block], cwd=tmp_path, check=True)
+    made, recipe = ((place / "haproxy.cfg").read_text().splitlines() for place in (tmp_path, RECIPES))
+    kept = [line for line in recipe if not line.startswith("    server ")]
+    assert made == [
+        *(line.replace("bind :8080", "bind 127.0.0.1:18765") for line in kept),
+        "    server on-18766 127.0.0.1:18766",
+        "    server on-18767 127.0.0.1:18767",
+    ]
+    assert "    bind 127.0.0.1:18765" in made and kept != recipe
 
 
 @rows("version", KUBERNETES_VERSIONS)

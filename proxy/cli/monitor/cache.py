@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from proxy.cli.command import Context, say
-from proxy.cli.monitor.running_proxy import fetch_snapshot
+from proxy.cli.monitor.running_proxy import add_url, fetch_snapshot
 from proxy.cli.printable import table
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
-    parser.add_argument("--url", help="of the proxy; without it the one that the settings of this machine name")
+    add_url(parser)
     parser.add_argument("--json", action="store_true", help="the rows as JSON")
 
 

@@ -17,7 +17,7 @@ from proxy.cli.launch.client_environment import served_model
 from proxy.cli.models import offering
 from proxy.cli.monitor.full_screen import full_screen, obstacle
 from proxy.cli.monitor.histories import of_demo
-from proxy.cli.monitor.running_proxy import RunningProxy, running_proxy
+from proxy.cli.monitor.running_proxy import RunningProxies, add_url, running_proxies
 from proxy.cli.paths import config_root, state_root
 from proxy.cli.signals import Stop, stop_event
 from proxy.config import Config, ConfigError
@@ -35,12 +35,12 @@ PLAIN_SIZE = (160, 50)
 
 
 def arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
-    parser.add_argument("--url", help="of the proxy; without it the one that the settings of this machine name")
+    add_url(parser)
     parser.add_argument("--plain", action="store_true", help="one look, as text")
 
 
 async def run(arguments: argparse.Namespace, context: Context) -> int:
-    async with running_proxy(context, arguments.url) as proxy:
+    async with running_proxies(context, arguments.url) as proxy:
         if arguments.plain or not sys.stdout.isatty():
             _print(await proxy.snapshot())
             return 0
@@ -60,7 +60,7 @@ def _print(snapshot: Snapshot) -> None:
         say(line)
 
 
-async def _attached(proxy: RunningProxy, context: Context) -> int:
+async def _attached(proxy: RunningProxies, context: Context) -> int:
     """Shows the monitor until the user leaves."""
     from proxy.observe.monitor.terminal.view import View
 
@@ -86,7 +86,7 @@ class Watch:
     unfit  no monitor answers, or one of another version: waiting does not help
     """
 
-    def __init__(self, proxy: RunningProxy) -> None:
+    def __init__(self, proxy: RunningProxies) -> None:
         self._proxy = proxy
         self._last: Snapshot | None = None
         self._at = time.time()

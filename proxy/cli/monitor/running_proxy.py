@@ -1,12 +1,16 @@
-"""Asks a running proxy for its monitor's snapshot, and for its history, with the caller key of this machine's settings,
-and directly, whatever outgoing proxies the environment names."""
+"""Asks running proxies for their monitor's snapshots, and for their history, with the caller key of this machine's
+settings, and directly, whatever outgoing proxies the environment names."""
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import json
 import os
+import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -89,23 +93,69 @@ class RunningProxy:
         return f"{self.url} answers with status {status}"
 
 
+class RunningProxies:
+    """Proxies that are shown as one, mostly a single one."""
+
+    def __init__(self, proxies: Sequence[RunningProxy]) -> None:
+        self._proxies = proxies
+        self.url = ", ".join(one.url for one in proxies)
+
+    async def snapshot(self) -> Snapshot:
+        """Their current snapshots as one. One of several that cannot be asked becomes an event. Raises ProxyError for a
+        single one, and for the first where none answers."""
+        from proxy.observe.monitor.snapshot import Notice
+        from proxy.observe.monitor.together import together
+
+        answers = await asyncio.gather(*(self._asked(one) for one in self._proxies))
+        failures = [answer for answer in answers if isinstance(answer, ProxyError)]
+        if len(failures) == len(answers):
+            raise failures[0]
+        whole = together([answer for answer in answers if not isinstance(answer, ProxyError)])
+        missing = (Notice(time.time(), "error", failure.message) for failure in failures)
+        return replace(whole, notices=(*missing, *whole.notices)) if failures else whole
+
+    async def _asked(self, proxy: RunningProxy) -> Snapshot | ProxyError:
+        try:
+            return await proxy.snapshot()
+        except ProxyError as error:
+            return error
+
+    async def history(self, edges: Sequence[float]) -> Any:
+        """The history of the first that answers: processes with one state folder have one. Raises ProxyError."""
+        for proxy in self._proxies[:-1]:
+            with suppress(ProxyError):
+                return await proxy.history(edges)
+        return await self._proxies[-1].history(edges)
+
+
+def add_url(parser: argparse.ArgumentParser) -> None:
+    words = "of the proxy, by default the one that the settings name; several times: of several that are shown as one"
+    parser.add_argument("--url", action="append", default=[], help=words)
+
+
 @asynccontextmanager
-async def running_proxy(context: Context, url: str | None = None) -> AsyncIterator[RunningProxy]:
-    """The proxy at a URL, by default that of this machine's settings. Raises ConfigError."""
+async def running_proxies(context: Context, urls: Sequence[str]) -> AsyncIterator[RunningProxies]:
+    """The proxies at these URLs, without any that of this machine's settings. Raises ConfigError."""
     from aiohttp import ClientSession, ClientTimeout
 
     config = ConfigFile(context, new=True).config
-    parts = _parts(url or reachable(config.bind_address, config.port))
-    key = parts.password or (config.api_key.reveal() if config.api_key else "")
-    plain = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    parts = [_parts(url) for url in urls or [reachable(config.bind_address, config.port)]]
+    key = config.api_key.reveal() if config.api_key else ""
     async with ClientSession(timeout=ClientTimeout(total=TIMEOUT_S), trust_env=False) as session:
-        yield RunningProxy(session, plain, key, context.program)
+        yield RunningProxies(
+            [RunningProxy(session, _plain(one), one.password or key, context.program) for one in parts]
+        )
 
 
-async def fetch_snapshot(context: Context, url: str | None = None) -> Snapshot:
-    """Asks a running proxy once. Raises ProxyError."""
-    async with running_proxy(context, url) as proxy:
-        return await proxy.snapshot()
+def _plain(parts: SplitResult) -> str:
+    """The URL without a password."""
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+async def fetch_snapshot(context: Context, urls: Sequence[str] = ()) -> Snapshot:
+    """Asks running proxies once. Raises ProxyError."""
+    async with running_proxies(context, urls) as proxies:
+        return await proxies.snapshot()
 
 
 def _parts(url: str) -> SplitResult:

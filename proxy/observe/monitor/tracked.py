@@ -295,12 +295,13 @@ def _agent_rows(session: TrackedSession, live: Mapping[int, LiveTotals], now: fl
     return tuple(AgentRow(parent=agent.parent, **_shared(agent, live, now)) for agent in known)
 
 
-_TOTALS = tuple(each.name for each in fields(TotalsRow))
+#: The fields that sessions and agents have in common.
+TOTALS = tuple(each.name for each in fields(TotalsRow))
 
 
 def _shared(totals: Totals, live: Mapping[int, LiveTotals], now: float) -> dict[str, Any]:
     """The members of a `TotalsRow`; some depend on requests under way."""
-    members: dict[str, Any] = {name: getattr(totals, name) for name in _TOTALS}
+    members: dict[str, Any] = {name: getattr(totals, name) for name in TOTALS}
     extra = live.get(id(totals))
     if extra is not None:
         members |= {"status": extra.status, "throughput": added(totals.throughput, extra.throughput), "last_seen": now}

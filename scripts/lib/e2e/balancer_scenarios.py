@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -16,7 +18,11 @@ from e2e.balancer_talk import SESSION_HEADERS, Session, Told, places, stream
 from e2e.balancers import RECIPES, REPLICAS, Balancer, Replica, balanced, replicas
 from e2e.expecting import Scenarios, expect
 from e2e.process import run
+from proxy.observe.history.schema import FILE_NAME as HISTORY
 from proxy.sandbox import Sandbox
+from proxy.server.callers.callers import used_today
+from proxy.server.callers.keys import FILE_NAME as KEYS
+from proxy.server.callers.keys import CallerKey, KeyLimits, digest_of, encode_keys
 
 VERSIONS = ("here",)
 SCENARIOS: Scenarios[Balancer] = Scenarios()
@@ -34,9 +40,9 @@ _World = tuple[str, list[Replica], aiohttp.ClientSession]
 
 
 @asynccontextmanager
-async def _asking() -> AsyncIterator[aiohttp.ClientSession]:
-    connector = aiohttp.TCPConnector(limit=0, force_close=True)
-    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(120)) as client:
+async def _asking(key: str) -> AsyncIterator[aiohttp.ClientSession]:
+    connector, timeout = aiohttp.TCPConnector(limit=0, force_close=True), aiohttp.ClientTimeout(120)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers={"x-api-key": key}) as client:
         yield client
 
 
@@ -49,13 +55,16 @@ async def _world(
     *,
     lifetime_s: int | None = None,
     count: int = REPLICAS,
+    one_state: bool = False,
+    key: str = "any",
 ) -> AsyncIterator[_World]:
+    """`one_state`: as on one machine; `key`: of the one who asks."""
     sandbox.write_credentials(folder / "config", lifetime_s=lifetime_s)
     told = {**sandbox.settings(), "PROXY_CONFIG_DIR": str(folder / "config"), **settings}
     async with (
-        replicas(folder, told, count) as servers,
+        replicas(folder, told, count, one_state=one_state) as servers,
         balanced(balancer, servers) as url,
-        _asking() as client,
+        _asking(key) as client,
     ):
         yield url, servers, client
 
@@ -184,6 +193,59 @@ async def a_token_is_renewed_once_over_all_replicas(balancer: Balancer, folder: 
         renewals = sandbox.p1.issuer.refresh_requests
     expect(len(set(homes)) == REPLICAS, "every replica needed it", Counter(homes))
     expect(renewals == 1, "and one of them fetched it", renewals)
+
+
+@SCENARIOS.add
+async def two_processes_with_one_state_folder_keep_sessions_and_survive_one_another(
+    balancer: Balancer, folder: Path
+) -> None:
+    """The killed one comes back by itself, as under a service manager, and its sessions with it."""
+    async with Sandbox() as sandbox, _world(balancer, folder, sandbox, count=2, one_state=True) as world:
+        url, servers, client = world
+        homes = await _homes(url, client, servers)
+        expect(len(set(homes)) == 2, "both serve", Counter(homes))
+        expect(homes == await _homes(url, client, servers), "and each session stays", homes)
+        await _loses_its_own(world, sandbox, Replica.kill)
+        await servers[1].start()
+        await asyncio.sleep(4.0)  # until HAProxy believes it
+        back = await _homes(url, client, servers)
+        expect(back == homes, "its sessions come home", (homes, back))
+        log = servers[0].state / "model-proxy" / "proxy.log"
+        records = [json.loads(line) for line in log.read_text().splitlines()]
+    starts = [record for record in records if record["msg"] == "server listening"]
+    expect(len(starts) == 3, "one log has the records of both, each whole", len(records))
+
+
+#: Who asks, and who watches.
+_CALLER, _GUARDED = "key-of-anna", {"PROXY_API_KEY": "key-of-the-operator"}
+
+
+@SCENARIOS.add
+async def two_processes_with_one_state_folder_renew_once_and_count_a_caller_together(
+    balancer: Balancer, folder: Path
+) -> None:
+    anna = CallerKey("anna", digest_of(_CALLER.encode()), 0)
+    keys, history = folder / "config" / KEYS, folder / "state" / "model-proxy" / HISTORY
+    keys.parent.mkdir(parents=True)
+    keys.write_bytes(encode_keys([anna]))
+    shared = _world(
+        balancer, folder, sandbox := Sandbox(), _GUARDED, lifetime_s=-60, count=2, one_state=True, key=_CALLER
+    )
+    async with sandbox, shared as (url, servers, client):
+        sandbox.p1.issuer.delay_s = 0.3
+        homes = await _homes(url, client, servers)
+        expect(len(set(homes)) == 2, "both needed the token", Counter(homes))
+        expect(sandbox.p1.issuer.refresh_requests == 1, "one fetched it", sandbox.p1.issuer.refresh_requests)
+        await asyncio.sleep(2.0)  # until both have written
+        use = (used_today(history, time.time()) or {})["anna"]
+        expect(use.requests == STREAMS, "each request is counted once", use)
+        keys.write_bytes(encode_keys([replace(anna, limits=KeyLimits(tokens_per_day=use.tokens))]))
+        await asyncio.sleep(2.0)  # until both have read them
+        # Neither used that much by itself. Each hears of the other within a second after a request of its own.
+        for _ in range(2):
+            told = [await stream(client, url, homes.index(home), 1) for home in (0, 1)]
+            await asyncio.sleep(2.0)
+    expect([one.status for one in told] == [429, 429], "both refuse what both together used up", told)
 
 
 @SCENARIOS.add

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import aiohttp
+
 from e2e.ports import free_port
 from e2e.servers import LISTENS, TRANSPORT
 
@@ -50,11 +52,12 @@ def _found(name: str) -> Path:
 
 @dataclass(slots=True)
 class Replica:
-    """One process of the proxy on a port that it keeps over restarts, with a state folder of its own."""
+    """One process of the proxy on a port that it keeps over restarts. `shares`: others have its state folder, too."""
 
     port: int
     state: Path
     environment: Mapping[str, str]
+    shares: bool = False
     process: asyncio.subprocess.Process | None = None
 
     @property
@@ -91,9 +94,19 @@ class Replica:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def log(self) -> str:
-        path = self.state / "model-proxy" / "proxy.log"
-        return path.read_text() if path.exists() else ""
+    async def served(self) -> str:
+        """What names all requests that it served: its log, or its monitor where the log is one for several."""
+        if not self.shares:
+            path = self.state / "model-proxy" / "proxy.log"
+            return path.read_text() if path.exists() else ""
+        if not self.runs:
+            return ""
+        key = self.environment.get("PROXY_API_KEY", "")
+        async with (
+            aiohttp.ClientSession(headers={"x-api-key": key}) as client,
+            client.get(f"http://127.0.0.1:{self.port}/monitor") as answer,
+        ):
+            return await answer.text()
 
 
 async def _listening(process: asyncio.subprocess.Process) -> None:
@@ -106,12 +119,15 @@ async def _listening(process: asyncio.subprocess.Process) -> None:
 
 
 @asynccontextmanager
-async def replicas(folder: Path, settings: Mapping[str, str], count: int = REPLICAS) -> AsyncIterator[list[Replica]]:
+async def replicas(
+    folder: Path, settings: Mapping[str, str], count: int = REPLICAS, *, one_state: bool = False
+) -> AsyncIterator[list[Replica]]:
     """So many processes over one configuration folder; what is left of them is killed by pid."""
     transport = TRANSPORT.get()
     chosen = {"PROXY_P1_TRANSPORT": transport} if transport else {}
     environment = {**os.environ, "PROXY_P1_RESPONSES_API": "1", **chosen, **settings}
-    found = [Replica(free_port(), folder / f"state-{number}", environment) for number in range(count)]
+    states = [folder / ("state" if one_state else f"state-{number}") for number in range(count)]
+    found = [Replica(free_port(), state, environment, one_state) for state in states]
     async with AsyncExitStack() as stack:
         for one in found:
             stack.push_async_callback(one.kill)

@@ -26,11 +26,11 @@ SNAPSHOT = Snapshot(
     2.0,
     1.0,
     sessions=(
+        SessionRow("01234567-89ab-cdef", 2.0, project="repo\x07", agents=AGENTS),
         SessionRow(None, 1.0, requests=3, input_tokens=900),
         SessionRow(
             "without-agents", 1.5, requests=2, input_tokens=2_000, cached_tokens=1_000, cache=CacheView(0.8, 0.9)
         ),
-        SessionRow("01234567-89ab-cdef", 2.0, project="repo\x07", agents=AGENTS),
     ),
 )
 TABLE = """\

@@ -100,7 +100,7 @@ async def test_the_commands_say_what_to_do_there(
 ) -> None:
     monkeypatch.setattr(full_screen.sys, "stdin", Stream(True))
     monkeypatch.setattr(full_screen.sys, "stdout", Stream(True))
-    arguments = argparse.Namespace(url="http://127.0.0.1:9", plain=False)
+    arguments = argparse.Namespace(url=["http://127.0.0.1:9"], plain=False)
     with pytest.raises(ProxyError, match=cure) as found:
         await runs(arguments, Context({"HOME": str(tmp_path), "TERM": "dumb"}, program="mp"))
     assert "TERM" in found.value.message

@@ -56,7 +56,7 @@ async def test_an_address_is_completed_and_asked_directly(tmp_path: Path, typed:
         asked,
     ):
         own = context(tmp_path, PROXY_PORT=str(server.port))
-        assert await fetch_snapshot(own, typed and typed.format(port=server.port)) == SNAPSHOT
+        assert await fetch_snapshot(own, [typed.format(port=server.port)] if typed else []) == SNAPSHOT
     assert [request.path for request in asked] == [path]
     assert "Authorization" not in asked[0].headers
 
@@ -67,7 +67,7 @@ async def test_the_callers_key_is_sent(tmp_path: Path, user: str, sent: str) -> 
         server,
         asked,
     ):
-        await fetch_snapshot(context(tmp_path, PROXY_API_KEY="own"), f"http://{user}127.0.0.1:{server.port}")
+        await fetch_snapshot(context(tmp_path, PROXY_API_KEY="own"), [f"http://{user}127.0.0.1:{server.port}"])
     assert asked[0].headers["Authorization"] == sent
 
 
@@ -87,7 +87,7 @@ ANSWERS: list[tuple[web.Response, str]] = [
 async def test_an_answer_that_is_no_snapshot_is_explained(tmp_path: Path, answer: Any, said: str) -> None:
     async with answering(answer) as (server, _):
         with pytest.raises(ProxyError) as raised:
-            await fetch_snapshot(context(tmp_path), f"127.0.0.1:{server.port}")
+            await fetch_snapshot(context(tmp_path), [f"127.0.0.1:{server.port}"])
     assert said in raised.value.message
 
 
@@ -97,7 +97,7 @@ EDGES = (1_800_000_000.0, 1_800_086_400.0)
 async def test_the_history_is_asked_for_with_its_edges(tmp_path: Path) -> None:
     async with (
         answering(web.json_response({"version": 1})) as (server, asked),
-        running_proxy.running_proxy(context(tmp_path), f"http://u:k@127.0.0.1:{server.port}/llm") as proxy,
+        running_proxy.running_proxies(context(tmp_path), [f"http://u:k@127.0.0.1:{server.port}/llm"]) as proxy,
     ):
         assert await proxy.history(EDGES) == {"version": 1}
     assert (asked[0].path, asked[0].query["edges"]) == ("/llm/monitor/history", "1800000000,1800086400")
@@ -120,7 +120,7 @@ async def test_the_history_is_asked_for_with_its_edges(tmp_path: Path) -> None:
 async def test_an_answer_that_is_no_history_is_explained(tmp_path: Path, answer: Any, said: str) -> None:
     async with (
         answering(answer) as (server, _),
-        running_proxy.running_proxy(context(tmp_path), f"127.0.0.1:{server.port}") as proxy,
+        running_proxy.running_proxies(context(tmp_path), [f"127.0.0.1:{server.port}"]) as proxy,
     ):
         with pytest.raises(ProxyError) as raised:
             await proxy.history(EDGES)
@@ -131,7 +131,7 @@ async def test_an_endless_answer_is_cut(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(running_proxy, "MAX_ANSWER_BYTES", 1000)
     async with answering(web.Response(text=" " * 5000 + "{}")) as (server, _):
         with pytest.raises(ProxyError, match="something else than a monitor"):
-            await fetch_snapshot(context(tmp_path), f"127.0.0.1:{server.port}")
+            await fetch_snapshot(context(tmp_path), [f"127.0.0.1:{server.port}"])
 
 
 async def test_nobody_answers(tmp_path: Path) -> None:
@@ -149,4 +149,36 @@ async def test_nobody_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("typed", ["ftp://a", "http://", "http://a:99999", "http://[1", "http://a:0"])
 async def test_what_is_no_address_is_refused(tmp_path: Path, typed: str) -> None:
     with pytest.raises(ProxyError, match="is no address of a proxy"):
-        await fetch_snapshot(context(tmp_path), typed)
+        await fetch_snapshot(context(tmp_path), [typed])
+
+
+def shown(name: str) -> web.Response:
+    """The answer of a proxy with a session."""
+    snapshot = dataclasses.replace(SNAPSHOT, sessions=(SessionRow(name, 1.5),))
+    return web.Response(body=SnapshotEncoder().encode(snapshot), content_type="application/json")
+
+
+async def test_several_are_shown_as_one(tmp_path: Path) -> None:
+    async with answering(shown("s")) as (first, _), answering(shown("t")) as (second, _):
+        both = await fetch_snapshot(context(tmp_path), [f"127.0.0.1:{server.port}" for server in (first, second)])
+    assert [row.id for row in both.sessions] == ["s", "t"] and not both.notices
+
+
+async def test_one_of_several_that_is_down_is_an_event(tmp_path: Path) -> None:
+    async with answering(shown("s")) as (up, _):
+        async with answering(web.Response()) as (down, _):
+            urls = [f"127.0.0.1:{server.port}" for server in (down, up)]
+        found = await fetch_snapshot(context(tmp_path), urls)
+    assert [row.id for row in found.sessions] == ["s"]
+    (notice,) = found.notices
+    assert notice.level == "error" and f"no proxy answers at http://{urls[0]}/monitor" in notice.message
+    with pytest.raises(ProxyError, match=urls[0]):
+        await fetch_snapshot(context(tmp_path), urls)
+
+
+async def test_the_history_is_that_of_the_first_that_answers(tmp_path: Path) -> None:
+    async with answering(web.json_response({"version": 1})) as (server, _):
+        async with answering(web.Response()) as (gone, _):
+            urls = [f"127.0.0.1:{one.port}" for one in (gone, server)]
+        async with running_proxy.running_proxies(context(tmp_path), urls) as proxies:
+            assert await proxies.history(EDGES) == {"version": 1}

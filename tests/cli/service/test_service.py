@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import plistlib
+import re
 import shutil
 import subprocess
 import sys
@@ -336,6 +337,23 @@ def test_systemd_reads_every_line_of_the_unit_and_finds_it_safe(
         file.write(IMPLIED[name])
     scored = analyzed("security", "--offline=true", f"--threshold={EXPOSURE[name]}", "--no-pager", str(units[name]))
     assert scored.returncode == 0 and not scored.stderr, scored
+
+
+@pytest.mark.parametrize("name", EXPOSURE)
+def test_the_manual_makes_a_template_of_a_unit_for_several_processes(
+    name: str, units: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    manual = (Path(__file__).parents[3] / "docs" / "replicas.md").read_text()
+    (command,) = re.findall(r"^ *(sed .*model-proxy@\.service)$", manual, re.MULTILINE)
+    subprocess.run(["sh", "-euc", command], cwd=units[name].parent, check=True)
+    template = units[name].with_name("model-proxy@.service")
+    started = [line for line in template.read_text().splitlines() if line.startswith("ExecStart=")]
+    assert [line.endswith(" serve --no-monitor --port %i") for line in started] == [True]
+    assert template.read_text().replace(" --port %i", "") == units[name].read_text()
+    if shutil.which("systemd-analyze"):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+        said = analyzed("verify", f"--{name}", "--man=no", str(template))
+        assert said.returncode == 0 and not said.stderr, said
 
 
 def analyzed(*words: str) -> subprocess.CompletedProcess[str]:
