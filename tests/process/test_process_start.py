@@ -13,7 +13,7 @@ from processes import Proxy, environment, finished, start
 
 #: `serve`, which prints its modules when it listens, and when it has warmed up, after a second for a slow machine.
 CODE = """
-import sys
+import gc, sys
 from proxy.cli import main, serve
 from proxy.server import warming
 from proxy.server.listener import Listener
@@ -26,7 +26,9 @@ async def listening(listener):
     return port
 
 async def warmed(event):
+    assert not gc.isenabled()
     await spare(event)
+    assert gc.isenabled() and gc.get_freeze_count()
     print("warm", *sys.modules, flush=True)
 
 Listener.start, serve._spare_collections = listening, warmed

@@ -41,6 +41,8 @@ WARM = 40
 #: Seconds of a slice; the fewest and the most requests in it. A row that is played slowly is one slice as a whole.
 SLICE_S, FEWEST, MOST = 2.0, 20, 5_000
 IDLE_SESSIONS = 2000
+#: After a start, imports go on in the background.
+SETTLED_S = 10.0
 #: Beyond every number of streams that is measured.
 LIMITS = {
     "PROXY_P1_TRANSPORT": "http",
@@ -235,6 +237,7 @@ async def table(options: argparse.Namespace, rows: list[Row], stack: AsyncExitSt
 async def _idle(environment: Mapping[str, str], file: Path) -> str:
     start_s = await cold_start_s(environment)
     async with _serving(environment) as proxy:
+        await asyncio.sleep(SETTLED_S)
         idle_mb, row = proxy.account.resident_mb(), Row("p2")
         await proxy.asked(row, file, IDLE_SESSIONS // 4, 4, "new")
         before = proxy.account.resident_mb()
