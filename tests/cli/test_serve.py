@@ -23,12 +23,18 @@ def thresholds() -> Iterator[tuple[int, int, int]]:
     gc.set_threshold(*found)
 
 
-def test_a_process_of_its_own_collects_garbage_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_of_its_own_collects_garbage_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     frozen: list[None] = []
     monkeypatch.setattr(gc, "freeze", lambda: frozen.append(None))
-    before = gc.get_threshold()
-    serve._spare_collections()
-    assert frozen and gc.get_threshold() == (serve.GARBAGE, *before[1:])
+    before, warmed = gc.get_threshold(), asyncio.Event()
+    gc.disable()
+    async with serve._sparing(warmed):
+        await asyncio.sleep(0)
+        assert not (frozen or gc.isenabled())
+        warmed.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert frozen and gc.isenabled() and gc.get_threshold() == (serve.GARBAGE, *before[1:])
 
 
 async def test_a_program_that_embeds_the_proxy_collects_as_it_likes(
