@@ -117,9 +117,14 @@ class SSEDecoder:
             self._keep(chunk)
             return []
         self._parts.append(chunk)
-        *blocks, rest = b"".join(self._parts).split(b"\n\n")
+        text = b"".join(self._parts)
+        *blocks, rest = text.split(b"\n\n")
         self._parts, self._size, self._lines = [], 0, 0
         self._keep(rest)
+        if len(text) <= self._max:
+            frames = _plain_frames(text)
+            if len(frames) == len(blocks):
+                return frames
         return _parsed([self._without_comments(block) if len(block) > self._max else block for block in blocks])
 
     def _keep(self, chunk: bytes) -> None:
@@ -167,6 +172,11 @@ class SSEDecoder:
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
+#: The frames of a text whose blocks are a line of data, with or without the line before it that names the event. Nearly
+#: all are: one call for all of them takes half the time of `_parsed`, which reads any.
+_plain_frames: Callable[[bytes], list[tuple[bytes, bytes]]] = re.compile(
+    rb"(?:\A|(?<=\n\n))(?:event: ([^\n]*+)\n)?data: ([^\n]*+)\n\n"
+).findall
 #: Comment lines that have ended, and all but the colon of an unfinished one.
 _COMMENTS = re.compile(rb"^:[^\n]*\n|(?<=^:)[^\n]+\Z", re.MULTILINE)
 
