@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from byte_rule import MESSAGES, Content, content_of, judge, passed_on
 from byte_tapes import DAMAGES, STREAM, Row, Tapes
 from harness import Answer, Live, ask, configured, until
 from openai_live import CHAT, RESPONSES, body_for, function
+from paced import paced
 from samples import Extent
 from wires import TOOLS, Wire
 
@@ -178,10 +179,14 @@ class Table:
 
 
 @asynccontextmanager
-async def table_of(sandbox: Sandbox, root: Path, wire: Wire, **config: Any) -> AsyncIterator[Table]:
-    """A table whose good answers are recorded."""
-    async with Tapes(sandbox.port) as tapes:
-        here, there = f":{sandbox.port}", f":{tapes.port}"
+async def table_of(
+    sandbox: Sandbox, root: Path, wire: Wire, *, pace: bool = False, **config: Any
+) -> AsyncIterator[Table]:
+    """A table whose good answers are recorded. `pace`: the proxy reads each event of a tape alone."""
+    async with AsyncExitStack() as stack:
+        tapes = await stack.enter_async_context(Tapes(sandbox.port))
+        front = await stack.enter_async_context(paced(tapes.port)) if pace else tapes
+        here, there = f":{sandbox.port}", f":{front.port}"
         settings = {
             key: value.replace(here, there) if "BASE" in key else value for key, value in sandbox.settings().items()
         }

@@ -36,11 +36,13 @@ CALLED = {
         *("self", "protocol", "transport", "use_mask", "limit", "random", "compress", "notakeover"),
     ),
     "base_protocol.BaseProtocol._drain_helper": ("self",),
+    "client_proto.ResponseHandler.data_received": ("self", "data"),
     "client_proto.ResponseHandler.set_exception": ("self", "exc", "exc_cause"),
     "client_proto.ResponseHandler.connection_lost": ("self", "exc"),
     "client_proto.ResponseHandler.eof_received": ("self",),
     "ClientResponse.start": ("self", "connection"),
     "StreamReader._read_nowait": ("self", "n"),
+    "StreamReader._wait": ("self", "func_name"),
 }
 
 
@@ -64,6 +66,13 @@ def test_fragments_are_masked_where_and_written_as_we_think() -> None:
         assert line in inspect.getsource(owner), f"aiohttp {aiohttp.__version__} changed {owner}: no `{line}` any more"
 
 
+#: The methods of a body that bring something to its reader.
+FEEDS = [
+    getattr(aiohttp.StreamReader, name)
+    for name in ("feed_data", "feed_eof", "set_exception", "end_http_chunk_receiving")
+]
+
+
 def test_connections_and_bodies_have_what_we_look_at() -> None:
     for owner, line in (
         (aiohttp.BaseConnector.__init__, "self._factory = functools.partial(ResponseHandler, loop=loop)"),
@@ -74,6 +83,15 @@ def test_connections_and_bodies_have_what_we_look_at() -> None:
         (aiohttp.ClientResponse.start, "self.content = payload"),
         (aiohttp.StreamReader.readany, "if self._exception is not None:"),
         (aiohttp.StreamReader._read_nowait, "while self._buffer"),
+        # what feeds a body wakes the one future that waits for it, and whoever reads makes the future himself
+        *((feeds, "waiter = self._waiter") for feeds in FEEDS),
+        (aiohttp.StreamReader._wait, "waiter = self._waiter = self._loop.create_future()"),
+        (aiohttp.StreamReader._wait, "with self._timer:"),
+        (aiohttp.StreamReader._wait, "if not self._protocol.connected:"),
+        (aiohttp.StreamReader._read_nowait, "if n == -1:"),
+        (aiohttp.StreamReader._read_nowait_chunk, "self._size -= data_len"),
+        (aiohttp.StreamReader.feed_eof, "self._eof = True"),
+        (aiohttp.http_parser.DeflateBuffer.__init__, "out.total_compressed_bytes = "),
     ):
         found = line in inspect.getsource(owner)  # type: ignore[arg-type]
         assert found, f"aiohttp {aiohttp.__version__} changed {owner}: no `{line}` any more"
