@@ -19,7 +19,8 @@ from raw_upstream import chunk, head
 
 from proxy.errors import UpstreamError
 from proxy.providers.upstream import event_reader
-from proxy.providers.upstream.event_reader import CHAT_RUNS, TOGETHER, EventReader, Pump
+from proxy.providers.upstream.event_reader import TOGETHER, EventReader, Pump
+from proxy.providers.upstream.text_runs import CHAT_RUNS
 from proxy.sandbox import Sandbox
 from proxy.server.serving.stream import AnswerWriter
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import aiohttp
@@ -23,7 +24,7 @@ from proxy.providers.upstream.text_runs import TextRuns
 TOGETHER = 500
 
 Batch = list[dict[str, Any]]
-#: Takes a batch at once, where its bytes arrive. False, and nothing was done, if it has to be yielded.
+#: Takes a batch at once, where its bytes arrive. False if the batch has to be yielded.
 TakeBatch = Callable[[Batch], bool]
 #: Yields batches. Whoever reads them may send a function back that takes further ones, while it waits for the next.
 Batches = AsyncGenerator[Batch, TakeBatch | None]
@@ -123,7 +124,8 @@ class Pump:
         reads = None if self.to is None else self._reader.read_now(chunk)
         if self.to is None or reads is None:
             return False
-        found = [*reads]
+        further = iter(reads)
+        found = [*islice(further, 2)]
         if not found:
             return True
         batch, unreadable = found[0]
@@ -131,15 +133,18 @@ class Pump:
         if plain and (not batch or self.to(batch)):
             self.events += len(batch)
             return True
-        self._left = found
+        self._left = chain(found, further)
         return False
 
     def left(self) -> Iterable[Read] | None:
         """What was read of a piece that was not taken, None if it was not read. Raises what `take` met."""
         error, self._error = self._error, None
-        if error is not None:
-            raise error
         left, self._left = self._left, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # its traceback holds this frame, until garbage is collected
         return left
 
 

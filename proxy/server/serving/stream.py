@@ -34,6 +34,9 @@ HEADERS = {
     "X-Accel-Buffering": "no",
 }
 
+#: Most bytes that are written without a wait: a transport that holds nothing takes 64 KiB before it makes aiohttp wait.
+AT_ONCE = 48 * 1024
+
 
 class EventStream(web.StreamResponse):
     """A stream whose head is sent with its first data: each write to a socket takes as long as ten events."""
@@ -108,16 +111,16 @@ class AnswerWriter:
         return transport.get_write_buffer_size() == 0
 
     def _write_now(self, response: web.StreamResponse, data: bytes, events: int) -> None:
-        """Writes data of an answer that has begun, while `_writes_at_once`. A write waits only after it has given the
-        data to the socket, and what comes next waits for that, too."""
+        """Writes up to `AT_ONCE` bytes of an answer that has begun, while `_writes_at_once`: aiohttp then gives them to
+        the transport, and has nothing to wait for."""
         writing = response.write(data)
         try:
             writing.send(None)
         except StopIteration:
-            pass
-        finally:
+            self._wrote(data, events)
+        else:
             writing.close()
-        self._wrote(data, events)
+            raise RuntimeError(f"a write of {len(data)} bytes waits")
 
     def _wrote(self, data: bytes, events: int) -> None:
         self._written = self._now()
@@ -145,6 +148,7 @@ class EventWriter(AnswerWriter):
         waited = 0.0 if ledger.described is None else ledger.described.waited
         self._held_until = candidates.held_until(self._now() - waited, grace_s)
         self._over = False
+        self._unwritten = b""  # bytes of a batch that was too long to be taken
         self._said = Visible.NOTHING  # the level of all that was encoded, even if it gave no bytes
 
     def _head(self) -> web.StreamResponse:
@@ -202,7 +206,7 @@ class EventWriter(AnswerWriter):
             await self._write([*events, PING])
 
     async def _write(self, events: list[Event]) -> None:
-        data = self._encoded(events)
+        data, self._unwritten = self._unwritten or self._encoded(events), b""
         over = events[-1]["type"] == "message_stop"
         self._over = self._over or over
         if data:
@@ -220,12 +224,15 @@ class EventWriter(AnswerWriter):
         return data
 
     def take(self, events: list[Event]) -> bool:
-        """Passes on a batch of an answer that flows, at once; False, and nothing was done, where that takes time."""
+        """Passes on a batch of an answer that flows, at once. False where that takes time: then `send` has to."""
         response = self._ledger.response
         flows = self._said is Visible.CONTENT and events[-1]["type"] != "message_stop"
         if response is None or not (flows and self._writes_at_once()):
             return False
         data = self._encoded(events)
+        if len(data) > AT_ONCE:
+            self._unwritten = data
+            return False
         if data:
             self._write_now(response, data, len(events))
         return True

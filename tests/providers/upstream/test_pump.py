@@ -12,7 +12,8 @@ from samples import rows
 from proxy.core.sizes import LARGE_BYTES
 from proxy.core.sse import MAX_FRAME_LINES
 from proxy.errors import UpstreamError
-from proxy.providers.upstream.event_reader import CHAT_RUNS, TOGETHER, Batch, EventReader, Pump
+from proxy.providers.upstream.event_reader import TOGETHER, Batch, EventReader, Pump
+from proxy.providers.upstream.text_runs import CHAT_RUNS
 
 
 def unreadable(what: str, *, repeatable: bool = True) -> UpstreamError:
