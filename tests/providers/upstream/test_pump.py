@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -12,6 +14,7 @@ from samples import rows
 from proxy.core.sizes import LARGE_BYTES
 from proxy.core.sse import MAX_FRAME_LINES
 from proxy.errors import UpstreamError
+from proxy.providers.upstream import event_reader
 from proxy.providers.upstream.event_reader import TOGETHER, Batch, EventReader, Pump
 from proxy.providers.upstream.text_runs import CHAT_RUNS
 
@@ -122,3 +125,39 @@ async def test_what_breaks_is_told_to_the_reader_of_the_body_once() -> None:
     with pytest.raises(KeyError, match="a bug"):
         taker.pump.left()
     assert taker.pump.left() is None
+
+
+def test_of_one_read_no_more_is_parsed_at_once_than_runs_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader of the body lets other tasks run between two batches: 32 KiB of `data:{}` take 24 ms."""
+    parsed, load = list[str](), event_reader.load_json
+    monkeypatch.setattr(event_reader, "load_json", lambda text: parsed.append(text) or load(text))  # type: ignore[func-returns-value]
+    pump = Pump(EventReader(CHAT_RUNS, lenient=False, unreadable=unreadable), lambda _event: False)
+    pump.to = lambda _batch: True
+    assert not pump.take(b"data:{}\n\n" * 3600)
+    assert len(parsed) <= 2 * TOGETHER  # the second batch shows that there is one
+
+
+class _Bug(Exception):
+    pass
+
+
+def test_what_broke_a_batch_goes_without_the_collector() -> None:
+    """A frame that raises an error and holds it is a cycle, which keeps the frames of writer and connection."""
+
+    def broken(_batch: object) -> bool:
+        raise _Bug
+
+    def run() -> None:
+        pump = Pump(EventReader(CHAT_RUNS, lenient=False, unreadable=unreadable), lambda _event: False)
+        pump.to = broken
+        assert not pump.take(b"data: {}\n\n")
+        with contextlib.suppress(_Bug):
+            pump.left()
+
+    gc.collect()
+    gc.disable()
+    try:
+        run()
+        assert not [one for one in gc.get_objects() if isinstance(one, _Bug)]
+    finally:
+        gc.enable()
