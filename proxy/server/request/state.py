@@ -29,7 +29,7 @@ from proxy.providers.contract import Provider
 from proxy.providers.entry import Entry
 from proxy.server.callers.callers import Callers
 from proxy.server.request.accounts import Accounts, Sessions
-from proxy.server.request.admission import Admission, Running
+from proxy.server.request.admission import Admission, Beginnings, Running
 from proxy.server.request.allowance_questions import AllowanceQuestions
 from proxy.server.request.cache_watch import CacheWatch
 from proxy.server.request.families import ClientRoute
@@ -186,6 +186,7 @@ class AppState:
     routes: dict[web.AbstractRoute, ClientRoute] = field(default_factory=dict)
     off: list[ClientRoute] = field(default_factory=list)
     running: Running = field(default_factory=Running)
+    beginnings: Beginnings = field(default_factory=Beginnings)
     cache: CacheWatch = field(default_factory=CacheWatch)
     watchers: Watchers = field(default_factory=Watchers)
     metrics: Metrics | None = None
