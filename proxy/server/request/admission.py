@@ -6,7 +6,7 @@ There is no queue: what does not fit is refused, and may come back in a second.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -106,54 +106,6 @@ class Admission:
         config = self.config()
         free = not label or self.counts[f"{PROVIDER} {label}"] < config.max_concurrent_per_provider
         return free and self.bytes + size <= config.max_buffered_bytes
-
-
-#: Fewest requests that may begin in one turn of the event loop.
-BEGIN_AT_ONCE = 4
-
-
-class Beginnings:
-    """Lets few of many new requests begin in a turn of the event loop, in order. Else each step of all of them would be
-    done before the next step of any, and the first would get its answer no sooner than the last. So requests wait for
-    the loop, never for an upstream; and beside many answers more of them begin, so that they have a third of the time.
-    """
-
-    def __init__(self) -> None:
-        self._left = BEGIN_AT_ONCE
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._ended = self._since = 0.0  # when the last turn was over, and when the requests of this one began
-
-    async def turn(self) -> None:
-        """Returns when the request may begin: at once, unless others did in this turn."""
-        loop = asyncio.get_running_loop()
-        if self._left == BEGIN_AT_ONCE and not self._waiting:
-            loop.call_soon(self._next_turn, 0)
-        if self._left and not self._waiting:
-            self._left -= 1
-            return
-        self._waiting.append(loop.create_future())
-        await self._waiting[-1]
-
-    def _next_turn(self, begun: int) -> None:
-        """Lets the next ones in. `begun` of them were let in the last time, and have begun since `_since`."""
-        loop = asyncio.get_running_loop()
-        now, most = loop.time(), BEGIN_AT_ONCE
-        if begun and now > self._since:
-            most = max(most, int((self._since - self._ended) / (now - self._since) * begun / 2))
-        self._ended, begun = now, 0
-        if self._waiting:
-            loop.call_soon(self._begins)
-        while self._waiting and begun < most:
-            future = self._waiting.popleft()
-            if not future.done():  # else its client left
-                future.set_result(None)
-                begun += 1
-        self._left = 0 if self._waiting else BEGIN_AT_ONCE - min(begun, BEGIN_AT_ONCE)
-        if begun:
-            loop.call_soon(self._next_turn, begun)
-
-    def _begins(self) -> None:
-        self._since = asyncio.get_running_loop().time()
 
 
 #: Turns of the event loop from the bytes of a request to its task.

@@ -19,7 +19,7 @@ from proxy.observe.monitor.encoding import SnapshotEncoder
 from proxy.observe.timings import Timings
 from proxy.server.callers.callers import Callers
 from proxy.server.request.accounts import Accounts, Sessions
-from proxy.server.request.admission import Admission, Beginnings, Running
+from proxy.server.request.admission import Admission, Running
 from proxy.server.request.cache_watch import CacheWatch
 from proxy.server.request.families import ClientRoute
 from proxy.server.request.picture_memory import PictureMemory
@@ -191,7 +191,6 @@ class AppState:
     off: list[ClientRoute] = field(default_factory=list)
     running: Running = field(default_factory=Running)
     warmed: asyncio.Event = field(default_factory=asyncio.Event)
-    beginnings: Beginnings = field(default_factory=Beginnings)
     cache: CacheWatch = field(default_factory=CacheWatch)
     watchers: Watchers = field(default_factory=Watchers)
     metrics: Metrics | None = None

@@ -57,7 +57,6 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
         try:
             state.admission.enter(ticket, inquiry.session)
             _enter(inquiry, ticket)
-            await state.beginnings.turn()
             return await work(ledger, ticket)
         except asyncio.CancelledError:
             stopped = state.running.stopped()
