@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sys
+import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,11 +18,14 @@ from checks import check_message_stream
 from harness import Fake, Live, ask, kinds, raw_request, store_account, until
 
 from proxy import Config, create_app
+from proxy.later import Later
 from proxy.observe.lifecycle import Abandoned
 from proxy.providers.contract import Provider, Services
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
+from proxy.server import warming
+from proxy.server.app import _awaited
 from proxy.server.request.state import STATE
 
 
@@ -146,12 +151,13 @@ def entries_of(closed: list[str]) -> list[Entry]:
 async def test_every_provider_is_closed_and_the_first_error_is_reported(sandbox: Sandbox, tmp_path: Path) -> None:
     closed: list[str] = []
     live = Live(sandbox, tmp_path, entries=entries_of(closed))
-    with pytest.raises(OSError) as raised:
+    with pytest.raises(OSError) as raised:  # in place of what fails inside: that is looked at behind it
         async with live:
-            assert not live.app[STATE].accounts.providers.made
-            assert (await live.post(ask())).status == 200
-            assert [*live.app[STATE].accounts.providers.made] == ["p1"]
-            assert len(live.app[STATE].accounts.watched()) == 5
+            accounts = live.app[STATE].accounts
+            before = [*accounts.providers.made]
+            status = (await live.post(ask())).status
+            after, watched = [*accounts.providers.made], len(accounts.watched())
+    assert (before, status, after, watched) == ([], 200, ["p1"], 5)
     assert closed == ["p5", "p4", "p3", "p2", "p1"] and str(raised.value) == closed[0]
     assert [note["provider"] for note in live.notes.all("provider_not_closed")] == closed
     assert live.app[STATE].providers == {}
@@ -162,12 +168,53 @@ def broken(_services: Services) -> Provider:
 
 
 async def test_a_provider_that_cannot_be_made_fails_its_own_requests(sandbox: Sandbox, tmp_path: Path) -> None:
-    first, second, *_ = entries_of([])
-    live = Live(sandbox, tmp_path, entries=[replace(first, build=broken), second])
-    with pytest.raises(OSError, match="p2"):
-        async with live:
-            assert (await live.post(ask())).status == 500
-            assert (await live.post(ask(model="kimi-for-coding"))).status == 200
+    first, second, *_ = PROVIDERS
+    entries = [replace(first, build=broken), replace(second, build=lambda _: Fake("p2"))]
+    async with Live(sandbox, tmp_path, entries=entries) as live:
+        assert (await live.post(ask())).status == 500
+        assert (await live.post(ask(model="kimi-for-coding"))).status == 200
+
+
+async def test_a_provider_that_cannot_be_made_is_left_out_of_what_is_about_all(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    first, second, *_ = PROVIDERS
+    entries = [replace(first, build=lambda _: Fake("p1")), replace(second, build=broken)]
+    async with Live(sandbox, tmp_path, entries=entries) as live:
+        assert (await live.get("/monitor")).status == 200
+        assert (await live.post(ask(model="lunar-9"))).status == 400
+        assert [*live.app[STATE].accounts.watched()] == ["p1"]
+
+
+async def test_a_module_that_cannot_be_imported_does_not_keep_others_from_it(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "warm_module.py").write_text("build = None")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(warming, "START_S", 0.0)
+    first, second, *_ = PROVIDERS
+    entries = [replace(first, build=Later("no_module:build")), replace(second, build=Later("warm_module:build"))]
+    live = Live(sandbox, tmp_path, entries=entries)
+    async with live:
+        await live.app[STATE].warmed.wait()
+        assert sys.modules.pop("warm_module")
+    assert [note["error"] for note in live.notes.all("internal_error")] == ["ModuleNotFoundError"]
+
+
+async def test_a_route_is_imported_off_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = threading.Event()
+    code = "import sys\nin_time = sys.told.wait(5)\nasync def handle(request): return request, in_time"
+    (tmp_path / "slow_route.py").write_text(code)
+    monkeypatch.setattr(sys, "told", told, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    handle: Any = _awaited(Later("slow_route:handle"))
+    first = asyncio.create_task(handle(1))
+    await until(lambda: "slow_route" in sys.modules)
+    second = asyncio.create_task(handle(2))  # while the module is known, but not ready
+    await asyncio.sleep(0.05)
+    told.set()
+    assert await asyncio.gather(first, second) == [(1, True), (2, True)]
+    del sys.modules["slow_route"]
 
 
 async def test_a_start_that_fails_closes_what_was_open(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -218,8 +219,13 @@ class Accounts:
         yield from self.named.values()
 
     def watched(self) -> Mapping[str, Provider]:
-        """The providers of all accounts that may be signed in, by the keys of their allowances."""
-        return {**{label: self.providers[label] for label in self.used()}, **self.named}
+        """The providers of all accounts that may be signed in, by the keys of their allowances. One that cannot be made
+        is left out: its own requests say so."""
+        found: dict[str, Provider] = {}
+        for label in self.used():
+            with suppress(Exception):
+                found[label] = self.providers[label]
+        return found | self.named
 
     def used(self) -> list[str]:
         """The providers that were asked for, or that have files or settings, without which nobody is signed in."""
