@@ -21,8 +21,9 @@ class Later:
 
     @property
     def loaded(self) -> bool:
-        """Whether the module is imported."""
-        return self.place.partition(":")[0] in sys.modules
+        """Whether the module is imported, and no longer being imported by another thread."""
+        spec = getattr(sys.modules.get(self.place.partition(":")[0]), "__spec__", None)
+        return spec is not None and not getattr(spec, "_initializing", False)
 
     def load(self) -> Any:
         """The function itself."""

@@ -26,6 +26,7 @@ from proxy.observe.history.schema import FILE_NAME as HISTORY
 from proxy.observe.history.writer import HistoryWriter
 from proxy.observe.lifecycle import Log, NullLog, Recorder
 from proxy.observe.monitor.state import MonitorState
+from proxy.off_loop import imported
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.accounts.model_lists import ListTimers, ModelLists
 from proxy.providers.accounts.named import credential_folders
@@ -336,11 +337,14 @@ def _application(state: AppState, while_running: Callable[[web.Application], Asy
 
 def _awaited(handler: Handler) -> Handler:
     """The handler as the coroutine function that aiohttp wants: one that is imported later is none before."""
+    if not isinstance(handler, Later):
+        return handler
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        return await handler(request)
+        function: Handler = await imported(handler)
+        return await function(request)
 
-    return handle if isinstance(handler, Later) else handler
+    return handle
 
 
 def announce_end(app: web.Application) -> None:

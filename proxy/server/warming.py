@@ -36,7 +36,10 @@ async def _warm_up(state: AppState) -> None:
         await asyncio.sleep(START_S)
         await ready_for_tls()
         for function in _ordinary(state):
-            await imported(function)
+            try:
+                await imported(function)
+            except Exception as error:  # also that of each request that needs it; others need the rest
+                state.log.write("error", "server", "internal_error", error=type(error).__name__)
     finally:
         state.warmed.set()
 
