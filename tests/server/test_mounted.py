@@ -213,7 +213,8 @@ async def test_a_route_is_imported_off_the_loop(tmp_path: Path, monkeypatch: pyt
     second = asyncio.create_task(handle(2))  # while the module is known, but not ready
     await asyncio.sleep(0.05)
     told.set()
-    assert await asyncio.gather(first, second) == [(1, True), (2, True)]
+    answers: list[Any] = await asyncio.gather(first, second)
+    assert answers == [(1, True), (2, True)]
     del sys.modules["slow_route"]
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import ssl
 import sys
+import threading
 
 
 class _State:
     """Whether the contexts of aiohttp lack certificates, and who reads them now."""
 
     missing = False
-    reading = asyncio.Lock()
+    reading = threading.Lock()
 
 
 def import_aiohttp() -> None:
@@ -35,9 +36,12 @@ def import_aiohttp() -> None:
 
 async def certificates_read(context: ssl.SSLContext) -> None:
     """Returns when the context has certificates, which are read if they are missing."""
-    if not _State.missing:
-        return
-    async with _State.reading:
+    if _State.missing:
+        await asyncio.to_thread(_read, context)
+
+
+def _read(context: ssl.SSLContext) -> None:
+    with _State.reading:  # of threads: one whose task was cancelled reads on
         if _State.missing:
-            await asyncio.to_thread(context.set_default_verify_paths)
+            context.set_default_verify_paths()
             _State.missing = False
