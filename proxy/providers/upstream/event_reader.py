@@ -97,8 +97,8 @@ class EventReader:
 
 
 class Pump:
-    """Passes the events of one body on where its bytes arrive: no task runs for them, which is half of what a small one
-    costs. Whatever is not a plain piece of the answer it leaves to the reader of the body, who waits meanwhile.
+    """Passes the events of one body on where its bytes arrive, without a task for them. Whatever is not a plain piece
+    of the answer it leaves to the reader of the body, who waits meanwhile.
 
     to       takes batches, None while nobody does
     events   how many were taken
