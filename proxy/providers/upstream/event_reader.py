@@ -62,7 +62,7 @@ class EventReader:
         return await asyncio.to_thread(lambda: list(self._batches(chunk, load_any_json)))
 
     def read_now(self, chunk: bytes) -> Iterable[Read] | None:
-        """As `read`; None, and nothing was done, for a piece that may complete a long event."""
+        """Reads as `read` does. Returns None, and does nothing, for a piece that may complete a long event."""
         return self._batches(chunk, load_json) if self._decoder.held + len(chunk) <= LARGE_BYTES else None
 
     def _batches(self, chunk: bytes, load: Callable[[str], Any]) -> Iterator[Read]:

@@ -18,6 +18,8 @@ _LITERAL = re.compile(_INSIDE)
 #: Members that differ in each event of a Responses stream. No reducer reads them.
 _COUNTED = re.compile(rb'"sequence_number":[ \t]*\d+|"obfuscation":[ \t]*"[^"\\\n]*"')
 _SAME = b'"sequence_number":0'
+#: Longer blocks are not one of the pieces of text that services send, and take long to search.
+MAX_BLOCK_BYTES = 16 * 1024
 #: Between two blocks of lines.
 _END = b"\n\n"
 
@@ -40,7 +42,9 @@ class TextRuns:
         """The blocks of lines, each an event, with each run of them replaced by one."""
         if len(blocks) < 2:
             return blocks
-        alike = _COUNTED.sub(_SAME, _END.join(blocks)).split(_END) if self._counted else blocks
+        alike = [block if len(block) <= MAX_BLOCK_BYTES else b"" for block in blocks]
+        if self._counted:
+            alike = _COUNTED.sub(_SAME, _END.join(alike)).split(_END)
         out: list[bytes] = []
         place, last = 0, len(blocks) - 1
         while place < last:

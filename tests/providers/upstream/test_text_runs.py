@@ -16,7 +16,7 @@ from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import Event, MessageStream, merged
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import frames_of, load_json
-from proxy.providers.upstream.text_runs import CHAT_RUNS, MESSAGES_RUNS, RESPONSES_RUNS, TextRuns
+from proxy.providers.upstream.text_runs import CHAT_RUNS, MAX_BLOCK_BYTES, MESSAGES_RUNS, RESPONSES_RUNS, TextRuns
 
 
 def blocks(*data: str | bytes, name: bytes = b"") -> list[bytes]:
@@ -92,6 +92,8 @@ KEPT = [
     (CHAT_RUNS, [say("X").replace("X", text) for text in ("a\tb", "c\td")]),
     (CHAT_RUNS, [chunk({"content": text}).replace("}", ', "content": "z"}', 1) for text in "ab"]),
     (CHAT_RUNS, [say(text).rstrip("}") for text in "ab"]),
+    (CHAT_RUNS, [say("a" * MAX_BLOCK_BYTES), say("b" * MAX_BLOCK_BYTES)]),
+    (RESPONSES_RUNS, [response("a" * MAX_BLOCK_BYTES, 1), response("b", 2), response("c" * MAX_BLOCK_BYTES, 3)]),
     (RESPONSES_RUNS, [response("a", 1), response("b", 2, "reasoning_summary_text")]),
     (RESPONSES_RUNS, [response("a", 1), response("b", 2, output_index=1)]),
     # a call may be complete in the middle of a run, and what is behind it is none of its arguments
